@@ -1,0 +1,1 @@
+//! Typed HTTP client and the worker runtime.

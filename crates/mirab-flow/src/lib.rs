@@ -1,0 +1,1 @@
+//! The life of work, sans-IO: runs, tasks, attempts, retries, overlap.

@@ -1,0 +1,1 @@
+//! The host: clock, store, gate, HTTP, engines.

@@ -1,0 +1,1 @@
+//! Virtual time, the plain-list reference model, generators of histories.

@@ -1,0 +1,1 @@
+//! The store: facts committed by one writer, read by many.

@@ -1,0 +1,122 @@
+//! The line: what waits, in which order and why.
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Answer of `GET /api/queue`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Queue {
+    /// In the order of rank, at most `limit`.
+    pub waiting: Vec<Waiting>,
+    /// How many wait in all.
+    pub total: u64,
+    /// Engine processes.
+    pub engines: Vec<Engine>,
+}
+
+/// One waiting run or task run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Waiting {
+    /// Its id.
+    pub id: u64,
+    /// `run` or `task`.
+    pub kind: String,
+    /// The run it is, or belongs to.
+    pub run_id: u64,
+    /// Project of the run.
+    pub project: String,
+    /// `flow`, or `flow/task`.
+    pub name: String,
+    /// `Queued` (only an engine is short) or `AwaitingResource`.
+    pub state: String,
+    /// Higher first.
+    pub priority: i32,
+    /// 1 is the first of all that wait.
+    pub position: u64,
+    /// Since when it waits, seconds since the epoch.
+    pub since: f64,
+    /// One sentence that says why it waits.
+    pub reason: String,
+    /// Every resource it is short of or held back on.
+    pub blocked_on: Vec<Blocker>,
+}
+
+/// Why one resource does not let a claim start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Blocker {
+    /// Name of the resource, such as `db`, `pool:default` or `flow:shop/nightly`.
+    pub resource: String,
+    /// Units it needs.
+    pub need: u64,
+    /// Free units now (whole tokens for a token bucket); may be negative after a total was lowered.
+    pub free: i64,
+    /// `permits` or `burst`.
+    pub capacity: u64,
+    /// Who holds units, at most five, oldest first.
+    pub holders: Vec<Holder>,
+    /// How many holders there are.
+    pub holders_total: u64,
+    /// The claim it must not pass on this resource, though enough units are free for itself.
+    pub behind: Option<u64>,
+    /// How many claims that need this resource rank ahead (exact to 1,000).
+    pub ahead: u64,
+    /// When its tokens will have come, for a token bucket: seconds since the epoch.
+    pub tokens_at: Option<f64>,
+}
+
+/// Who holds units of a resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Holder {
+    /// Id of the run or task run.
+    pub id: u64,
+    /// `run` or `task`.
+    pub kind: String,
+    /// The run it is, or belongs to.
+    pub run_id: u64,
+    /// `flow`, or `flow/task`.
+    pub name: String,
+    /// Units held.
+    pub units: u64,
+    /// Since when, seconds since the epoch.
+    pub since: f64,
+}
+
+/// Answer of `GET /api/runs/{id}/why`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Why {
+    /// Id of the run.
+    pub id: u64,
+    /// Its state now.
+    pub state: String,
+    /// One sentence.
+    pub reason: String,
+    /// The run itself when it waits, else its tasks that wait.
+    pub waiting: Vec<Waiting>,
+}
+
+/// An engine process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Engine {
+    /// Its worker name, such as `engine-3`.
+    pub worker: String,
+    /// The project whose runs it takes.
+    pub project: String,
+    /// Process id.
+    pub pid: u32,
+    /// The run it executes.
+    pub run_id: Option<u64>,
+    /// `starting`, `idle`, `busy` or `retiring`.
+    pub state: String,
+}
+
+/// Answer of `GET /api/pools`: one line a pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// How many at once.
+    pub slots: u64,
+    /// Slots in use.
+    pub used: u64,
+    /// Claims that wait and need it.
+    pub waiting: u64,
+}
