@@ -1,0 +1,66 @@
+# Everything a person or CI does in this repository has a target here; `make` lists them.
+
+PYTHON ?= python3
+VENV := .venv
+VENV_STAMP := $(VENV)/.requirements
+PYTHON_SOURCES := $(wildcard python examples bench)
+
+# Arguments for the programs behind the targets, as in: make demo DEMO_ARGS="--runs 80"
+DEMO_ARGS ?=
+SOAK_ARGS ?=
+BENCH_ARGS ?=
+
+export PYTHON
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test soak bench lint fmt clean prerequisites python-package
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
+
+demo: python-package ## build everything and run the digest example against a real server
+	$(VENV)/bin/python examples/digest/demo.py $(DEMO_ARGS)
+
+test: python-package ## all tests: repository rules, Rust, Python types, Python
+	cargo run --quiet -p xtask -- tidy
+	cargo test --workspace --exclude mirab-python
+	$(VENV)/bin/python -m mypy --strict python/src
+	$(VENV)/bin/python -m pytest python/tests
+
+soak: prerequisites ## long random histories against the reference model
+	cargo run --release -p mirab-sim --bin soak -- $(SOAK_ARGS)
+
+bench: python-package ## cost of a decision, and latency of served runs
+	cargo run --release -p mirab-sim --bin bench-gate -- $(BENCH_ARGS)
+	$(VENV)/bin/python bench/served.py
+
+lint: $(VENV_STAMP) ## formatting and lints of Rust and Python; changes nothing
+	@scripts/prerequisites lint
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(VENV)/bin/ruff check $(PYTHON_SOURCES)
+	$(VENV)/bin/ruff format --check $(PYTHON_SOURCES)
+
+fmt: $(VENV_STAMP) ## format Rust and Python
+	cargo fmt --all
+	$(VENV)/bin/ruff check --select I --fix $(PYTHON_SOURCES)
+	$(VENV)/bin/ruff format $(PYTHON_SOURCES)
+
+clean: ## remove what was built, the Python environment too
+	cargo clean
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache python/src/mirab/_native*.so
+
+prerequisites:
+	@scripts/prerequisites
+
+# The stamp keeps a copy of the requirements that are installed, so that an unchanged file installs nothing.
+$(VENV_STAMP): python/requirements-dev.txt | prerequisites
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	cp $< $@
+
+# Cargo knows best what is out of date, so this always asks it. maturin refuses to choose between two environments,
+# hence the unset CONDA_PREFIX.
+python-package: $(VENV_STAMP)
+	cd python && env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" ../$(VENV)/bin/maturin develop --release
