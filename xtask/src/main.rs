@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 
 fn main() -> ExitCode {
     match std::env::args().skip(1).collect::<Vec<_>>().join(" ").as_str() {
-        "tidy" => report(tidy(&root())),
+        "tidy" => report(root().and_then(|root| tidy(&root))),
         _ => {
             eprintln!("usage: cargo run -p xtask -- tidy");
             ExitCode::from(2)
@@ -84,6 +84,8 @@ fn cargo(root: &Path, arguments: &[&str]) -> Result<String> {
     String::from_utf8(output.stdout).context("cargo did not print UTF-8")
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+/// The root of the repository. `cargo run` says where xtask lies; asked at run time, so that a moved clone needs no rebuild.
+fn root() -> Result<PathBuf> {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").context("start it with cargo run -p xtask")?;
+    Ok(Path::new(&xtask).join(".."))
 }
