@@ -27,7 +27,9 @@ pub enum ClientError {
         cause: String,
     },
     /// Something answered, but not in Mirab's words.
-    #[error("{url} gave an answer that this version does not understand ({cause}): do client and server have the same version?")]
+    #[error(
+        "{url} gave an answer that this version does not understand ({cause}): do client and server have the same version?"
+    )]
     BadAnswer {
         /// What was asked.
         url: String,

@@ -36,7 +36,13 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Calls and reads the JSON answer.
-    pub fn call<T: DeserializeOwned>(&self, method: &str, path: &str, body: Option<&impl Serialize>, wait_s: f64) -> Result<T> {
+    pub fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&impl Serialize>,
+        wait_s: f64,
+    ) -> Result<T> {
         let url = format!("{}{path}", self.base);
         let text = self.text(method, &url, body, wait_s)?;
         serde_json::from_str(&text).map_err(|error| bad_answer(&url, error))
@@ -44,16 +50,16 @@ impl Endpoint {
 
     /// Calls where the answer says nothing but that it was done.
     pub fn call_unit(&self, method: &str, path: &str, body: &impl Serialize) -> Result<()> {
-        self.text(method, &format!("{}{path}", self.base), Some(body), 0.0).map(drop)
+        self.text(method, &format!("{}{path}", self.base), Some(body), 0.0)
+            .map(drop)
     }
 
     /// Reads a resource whose representation is the answer under an error status too.
     pub fn call_any_status<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         let url = format!("{}{path}", self.base);
         let (status, text) = self.exchange("GET", &url, None::<&()>, GRACE)?;
-        serde_json::from_str(&text).or_else(|error| {
-            refusal(&url, status, &text).map_or_else(|| Err(bad_answer(&url, error)), Err)
-        })
+        serde_json::from_str(&text)
+            .or_else(|error| refusal(&url, status, &text).map_or_else(|| Err(bad_answer(&url, error)), Err))
     }
 
     fn text(&self, method: &str, url: &str, body: Option<&impl Serialize>, wait_s: f64) -> Result<String> {
@@ -62,13 +68,25 @@ impl Endpoint {
         refusal(url, status, &text).map_or(Ok(text), Err)
     }
 
-    fn exchange(&self, method: &str, url: &str, body: Option<&impl Serialize>, timeout: Duration) -> Result<(StatusCode, String)> {
+    fn exchange(
+        &self,
+        method: &str,
+        url: &str,
+        body: Option<&impl Serialize>,
+        timeout: Duration,
+    ) -> Result<(StatusCode, String)> {
         let mut response = self.send(method, url, body, timeout)?;
         let text = response.body_mut().with_config().limit(MAX_ANSWER).read_to_string();
         Ok((response.status(), text.map_err(|error| unreachable(url, error))?))
     }
 
-    fn send(&self, method: &str, url: &str, body: Option<&impl Serialize>, timeout: Duration) -> Result<Response<Body>> {
+    fn send(
+        &self,
+        method: &str,
+        url: &str,
+        body: Option<&impl Serialize>,
+        timeout: Duration,
+    ) -> Result<Response<Body>> {
         let mut request = Request::builder().method(method).uri(url);
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
@@ -84,11 +102,21 @@ impl Endpoint {
             }
             None if method != "GET" => {
                 let request = request.body(Vec::new()).map_err(|error| bad_answer(url, error))?;
-                self.agent.run(self.agent.configure_request(request).timeout_global(Some(timeout)).build())
+                self.agent.run(
+                    self.agent
+                        .configure_request(request)
+                        .timeout_global(Some(timeout))
+                        .build(),
+                )
             }
             None => {
                 let request = request.body(()).map_err(|error| bad_answer(url, error))?;
-                self.agent.run(self.agent.configure_request(request).timeout_global(Some(timeout)).build())
+                self.agent.run(
+                    self.agent
+                        .configure_request(request)
+                        .timeout_global(Some(timeout))
+                        .build(),
+                )
             }
         };
         sent.map_err(|error| unreachable(url, error))
@@ -117,11 +145,17 @@ fn refusal(url: &str, status: StatusCode, text: &str) -> Option<ClientError> {
 }
 
 fn unreachable(url: &str, error: ureq::Error) -> ClientError {
-    ClientError::Unreachable { url: url.to_owned(), cause: error.to_string() }
+    ClientError::Unreachable {
+        url: url.to_owned(),
+        cause: error.to_string(),
+    }
 }
 
 fn bad_answer(url: &str, cause: impl ToString) -> ClientError {
-    ClientError::BadAnswer { url: url.to_owned(), cause: cause.to_string() }
+    ClientError::BadAnswer {
+        url: url.to_owned(),
+        cause: cause.to_string(),
+    }
 }
 
 #[cfg(test)]

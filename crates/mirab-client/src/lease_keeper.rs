@@ -5,8 +5,8 @@
 //! Live --409--> Gone, stop = Stale
 //! any  --end()--> Ended: nothing is called any more
 //! ```
-use crate::link::Link;
 use crate::Result;
+use crate::link::Link;
 use mirab_wire::{Heartbeat, HeartbeatAnswer, Lease};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,7 +60,14 @@ impl LeaseKeeper {
     /// Sends the first heartbeat at once, which takes the hand-off up, and goes on until [`end`](Self::end).
     pub fn start(link: Arc<Link>, lease: &Lease, on_stop: OnStop) -> Self {
         let (lease, fence) = (lease.id, lease.fence);
-        let shared = Arc::new(Shared { link, lease, fence, on_stop, state: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared {
+            link,
+            lease,
+            fence,
+            on_stop,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let mine = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("mirab-heartbeat".into())
@@ -113,7 +120,15 @@ impl Shared {
     }
 
     fn beat(&self, wait_s: f64) -> Result<HeartbeatAnswer> {
-        self.link.call(|client| client.heartbeat(self.lease, &Heartbeat { fence: self.fence, wait_s }))
+        self.link.call(|client| {
+            client.heartbeat(
+                self.lease,
+                &Heartbeat {
+                    fence: self.fence,
+                    wait_s,
+                },
+            )
+        })
     }
 
     /// Tells the body under the lock, so that `end` cannot return between the check and the call.
@@ -135,7 +150,11 @@ impl Shared {
             if left.is_zero() {
                 break;
             }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         state
     }

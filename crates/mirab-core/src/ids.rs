@@ -1,4 +1,5 @@
 //! Names of things by number.
+use crate::time::Time;
 
 /// Names a claim; chosen by the host, unique among the claims that wait or hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
