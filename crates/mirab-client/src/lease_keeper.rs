@@ -109,11 +109,11 @@ impl Shared {
                     self.ask_to_stop(Stop::Cancel);
                     // The server would answer at once from now on: only renew, at the pace of listening.
                     wait_s = 0.0;
-                    self.wait(Duration::from_secs_f64(LISTEN_S), |state| state.ended);
+                    drop(self.wait(Duration::from_secs_f64(LISTEN_S), |state| state.ended));
                 }
                 Err(error) if error.is_stale() => return self.ask_to_stop(Stop::Stale),
                 Err(_) => {
-                    self.wait(AWAY_PAUSE, |state| state.ended);
+                    drop(self.wait(AWAY_PAUSE, |state| state.ended));
                 }
             }
         }
