@@ -1,0 +1,103 @@
+"""``python -m mirab._discover DIR OUTFILE``: finds the flows of a project.
+
+A process of its own, because it imports the user's files. What it found is written to OUTFILE as JSON, so that whatever
+those files print does no harm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mirab._failure import failure
+from mirab._flow import Flow
+from mirab._load import load_module, use_project
+from mirab.errors import InvalidOption
+
+_SKIPPED = {"__pycache__", "node_modules", "site-packages", "tests", "venv"}
+# A file written for the other package of these decorators is shown as broken rather than passed over in silence.
+_MENTION = re.compile(rb"\b(mirab|cereyan)\b")
+
+
+def discover(directory: Path) -> dict[str, Any]:
+    """All flows below ``directory``, and the files that did not import."""
+    use_project(directory)
+    flows: list[dict[str, Any]] = []
+    broken: list[dict[str, Any]] = []
+    seen: dict[str, str] = {}
+    for file in files(directory):
+        try:
+            found = _flows_of(directory, file, seen)
+        except BaseException as error:  # a file may even call sys.exit() when it is imported
+            broken.append({"file": file, "error": failure(error)})
+        else:
+            flows += found
+            seen.update((each["name"], file) for each in found)
+    return {"flows": flows, "broken": broken}
+
+
+def files(directory: Path) -> Iterator[str]:
+    """The files that may hold flows, in order, relative to ``directory``."""
+    for place, folders, names in os.walk(directory):
+        folders[:] = sorted(each for each in folders if _is_searched(Path(place, each)))
+        for name in sorted(names):
+            path = Path(place, name)
+            if name.endswith(".py") and not name.startswith(".") and _mentions(path):
+                yield path.relative_to(directory).as_posix()
+
+
+def _is_searched(folder: Path) -> bool:
+    hidden = folder.name.startswith(".") or folder.name in _SKIPPED
+    return not hidden and not (folder / "pyvenv.cfg").exists()
+
+
+def _mentions(path: Path) -> bool:
+    try:
+        return _MENTION.search(path.read_bytes()) is not None
+    except OSError:
+        return True  # let the import say what is wrong with it
+
+
+def _flows_of(directory: Path, file: str, seen: dict[str, str]) -> list[dict[str, Any]]:
+    module = load_module(directory, file)
+    held: dict[int, tuple[str, Flow[..., Any]]] = {}
+    for attribute, value in vars(module).items():
+        # An alias is no second flow, and what is imported from another file is found there.
+        if isinstance(value, Flow) and value.is_of(module.__name__):
+            held.setdefault(id(value), (attribute, value))
+    found = [flow.describe(file, attribute) for attribute, flow in sorted(held.values(), key=lambda each: each[1].line)]
+    names = dict(seen)
+    for each in found:
+        _refuse_twice(each, file, names)
+        names[each["name"]] = file
+    return found
+
+
+def _refuse_twice(found: dict[str, Any], file: str, names: dict[str, str]) -> None:
+    name = found["name"]
+    if name in names:
+        where = "twice in this file" if names[name] == file else f"in {names[name]} too"
+        raise InvalidOption(
+            f"flow '{name}' is defined {where}: names are unique in a project, so give one of them another with "
+            "@flow(name=...)"
+        )
+
+
+def main(argv: list[str]) -> int:
+    """Writes the file whole or not at all."""
+    directory, out = Path(argv[0]).resolve(), Path(argv[1]).resolve()
+    os.chdir(directory)
+    found = discover(directory)
+    draft = out.with_name(out.name + ".part")
+    draft.write_text(json.dumps(found), encoding="utf-8")
+    draft.replace(out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,62 @@
+"""Imports the files of a project, each once and under one name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from mirab._flow import Flow
+from mirab.errors import UnknownFlow
+
+
+def use_project(directory: Path) -> None:
+    """Lets the project's files import each other by name."""
+    sys.path.insert(0, str(directory))
+
+
+def load_module(directory: Path, file: str) -> ModuleType:
+    """The module of a file, given relative to the project's directory; imported on first use."""
+    path = directory / file
+    name = _own_name(path, file)
+    if name is not None:
+        return importlib.import_module(name)
+    name = f"mirab_project_{hashlib.sha256(file.encode()).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported: it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def load_flow(directory: Path, file: str, function: str) -> Flow[..., object]:
+    """The flow that an attribute of a file's module holds."""
+    found = getattr(load_module(directory, file), function, None)
+    if not isinstance(found, Flow):
+        raise UnknownFlow(f"{file} has no flow named '{function}' any more: was the file changed since it was served?")
+    return found
+
+
+def _own_name(path: Path, file: str) -> str | None:
+    """The name by which other files import this one; None where that name means another file or none."""
+    parts = Path(file).with_suffix("").parts
+    if not all(part.isidentifier() for part in parts) or parts[-1] == "__init__":
+        return None
+    name = ".".join(parts)
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    same = spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path.resolve()
+    return name if same else None
