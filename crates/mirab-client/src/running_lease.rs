@@ -70,12 +70,13 @@ impl RunningLease {
 
     fn report(&self, call: impl Fn(&Client) -> Result<()>) -> Result<Reported> {
         let reported = match self.insist(call) {
-            Ok(()) => Ok(Reported::Accepted),
-            Err(error) if error.is_stale() => Ok(Reported::Stale),
-            Err(error) => Err(error),
+            Ok(()) => Reported::Accepted,
+            Err(error) if error.is_stale() => Reported::Stale,
+            // The lease stays: the body's end can still be reported in other words.
+            Err(error) => return Err(error),
         };
         self.keeper.end();
-        reported
+        Ok(reported)
     }
 
     /// Gives the lease up without a word: for one that is stale.
