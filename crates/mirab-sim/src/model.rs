@@ -1,0 +1,310 @@
+//! The gate as plain lists: what the fast gate must do, in the form that is easiest to believe. Slow and obvious on purpose.
+//!
+//! Every answer is found by looking at all claims and all leases. There is no index, no cache and no second count.
+mod circle;
+mod rules;
+mod types;
+mod views;
+
+use crate::amount::Amount;
+use mirab_core::{
+    BucketState, ClaimId, Counters, Fence, Place, Refusal, Release, Start, StoredLease, Submission, Time,
+};
+use std::collections::VecDeque;
+use types::{Balance, Claim, Declared, Lease};
+
+/// The reference model, with the interface of the gate.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    aging: Option<u64>,
+    now: Time,
+    declared: Vec<Declared>,
+    balances: Vec<Balance>,
+    waiting: Vec<Claim>,
+    leases: Vec<Lease>,
+    next_seq: u64,
+    next_fence: u64,
+    started: VecDeque<Start>,
+    refused: VecDeque<(ClaimId, Refusal)>,
+    counters: Counters,
+}
+
+impl Model {
+    /// With `aging`, each point of priority is worth that many nanoseconds of waiting.
+    #[must_use]
+    pub fn new(aging: Option<u64>) -> Self {
+        Self {
+            aging,
+            next_seq: 1,
+            next_fence: 1,
+            ..Self::default()
+        }
+    }
+
+    /// Time passes; a clock that steps back is ignored.
+    fn pass(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    pub(in crate::model) fn declaration(&self, name: &str) -> Option<&Declared> {
+        let matching = self.declared.iter().filter_map(|d| Some((d.match_of(name)?, d)));
+        matching.max_by_key(|(quality, _)| *quality).map(|(_, d)| d)
+    }
+
+    pub(in crate::model) fn is_bucket(&self, name: &str) -> bool {
+        matches!(self.amount(name), Amount::Bucket { .. })
+    }
+
+    /// Declares a resource or a pattern, once.
+    ///
+    /// # Errors
+    /// `InvalidResource` when it is declared already.
+    pub fn declare(&mut self, now: Time, name: &str, amount: Amount) -> Result<(), Refusal> {
+        self.pass(now);
+        if self.declared.iter().any(|d| d.name == name) {
+            return Err(Refusal::invalid(name, "declared twice"));
+        }
+        self.declared.push(Declared::new(name, amount));
+        Ok(())
+    }
+
+    /// Changes a declared total, rate or burst.
+    ///
+    /// # Errors
+    /// `UnknownResource`.
+    pub fn set_limit(&mut self, now: Time, name: &str, amount: Amount) -> Result<(), Refusal> {
+        self.pass(now);
+        self.forget_full_instances();
+        let Some(declared) = self.declared.iter_mut().find(|d| d.name == name) else {
+            return Err(unknown(name));
+        };
+        declared.amount = amount;
+        if amount.capacity() > 0 {
+            declared.last_positive = amount.capacity();
+        }
+        self.change_balances(name, amount);
+        self.pump();
+        self.refuse_circles();
+        Ok(())
+    }
+
+    /// An instance of a pattern that nobody waits for and that is full is as good as a new one, and is a new one.
+    fn forget_full_instances(&mut self) {
+        let declared = &self.declared;
+        let (waiting, now) = (&self.waiting, self.now);
+        let wanted = |name: &str| waiting.iter().any(|c| c.needs.iter().any(|(needed, _)| needed == name));
+        self.balances
+            .retain(|b| declared.iter().any(|d| d.name == b.name) || wanted(&b.name) || b.scaled_at(now) < b.most());
+    }
+
+    fn change_balances(&mut self, declared_as: &str, amount: Amount) {
+        let mut balances = std::mem::take(&mut self.balances);
+        for old in &mut balances {
+            let same = self.declaration(&old.name).is_some_and(|d| d.name == declared_as);
+            if let Some(mut new) = Balance::full(&old.name, amount, self.now).filter(|_| same) {
+                new.keep(old.scaled_at(self.now), old.scale, self.now);
+                *old = new;
+            }
+        }
+        self.balances = balances;
+    }
+
+    /// A bucket that was declared before, with the balance that was stored.
+    ///
+    /// # Errors
+    /// `UnknownResource`.
+    pub fn restore_bucket(&mut self, now: Time, name: &str, state: BucketState) -> Result<(), Refusal> {
+        self.pass(now);
+        let Some(mut bucket) = Balance::full(name, self.amount(name), self.now) else {
+            return Err(unknown(name));
+        };
+        bucket.keep(state.scaled, state.scale, state.at.min(self.now));
+        self.balances.retain(|b| b.name != name);
+        self.balances.push(bucket);
+        Ok(())
+    }
+
+    /// A lease that was stored, enclosing bodies first.
+    ///
+    /// # Errors
+    /// `InvalidClaim` when the id is in use or the enclosing body holds nothing.
+    pub fn restore_lease(&mut self, now: Time, lease: &StoredLease<'_>) -> Result<(), Refusal> {
+        self.pass(now);
+        self.check_ids(lease.id, lease.parent)?;
+        self.leases.push(Lease {
+            id: lease.id,
+            fence: lease.fence,
+            priority: lease.priority,
+            parent: lease.parent,
+            place: lease.place,
+            started_at: lease.started_at,
+            takes: lease.takes.to_vec(),
+            covered: lease.covered.to_vec(),
+        });
+        Ok(())
+    }
+
+    /// Numbers go on where they were.
+    pub fn restore_counters(&mut self, next_seq: u64, next_fence: u64) {
+        self.next_seq = self.next_seq.max(next_seq);
+        self.next_fence = self.next_fence.max(next_fence);
+    }
+
+    fn check_ids(&self, id: ClaimId, parent: Option<ClaimId>) -> Result<(), Refusal> {
+        let taken = self.waiting.iter().any(|c| c.id == id) || self.leases.iter().any(|l| l.id == id);
+        let orphan = parent.is_some_and(|parent| self.leases.iter().all(|l| l.id != parent));
+        match (taken, orphan) {
+            (true, _) => Err(Refusal::InvalidClaim {
+                why: format!("{id:?} waits or holds already"),
+            }),
+            (_, true) => Err(Refusal::InvalidClaim {
+                why: format!("the enclosing body of {id:?} holds nothing"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Joins the line, and starts at once where it may.
+    ///
+    /// # Errors
+    /// A refused claim changes nothing.
+    pub fn submit(&mut self, now: Time, s: Submission<'_>) -> Result<Place, Refusal> {
+        self.pass(now);
+        self.check_ids(s.id, s.parent)?;
+        let needs = summed(s.needs);
+        for (name, units) in &needs {
+            self.check_need(name, *units, s.parent, s.place.is_some())?;
+        }
+        let (priority, place) = self.join(&s);
+        self.waiting.push(Claim {
+            id: s.id,
+            needs,
+            priority,
+            parent: s.parent,
+            place,
+        });
+        self.pump();
+        if s.parent.is_some() && self.waiting.iter().any(|c| c.id == s.id) {
+            self.refuse_circles();
+        }
+        Ok(place)
+    }
+
+    /// Work that had its place before is not refused for a total that was lowered since: it waits for it to be raised.
+    fn check_need(&self, name: &str, need: u64, parent: Option<ClaimId>, accepted: bool) -> Result<(), Refusal> {
+        let declared = self.declaration(name).ok_or_else(|| unknown(name))?;
+        if need == 0 {
+            return Err(Refusal::invalid(name, "0 units"));
+        }
+        let held = self.coverer(parent, name).and_then(|l| l.taken(name));
+        let capacity = held.unwrap_or(if accepted { u64::MAX } else { declared.last_positive });
+        if need > capacity {
+            let name = name.into();
+            return Err(Refusal::ResourceExceedsCapacity {
+                name,
+                need,
+                capacity,
+                held_by_run: held.is_some(),
+            });
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, s: &Submission<'_>) -> (i32, Place) {
+        let parent = s.parent.and_then(|id| self.leases.iter().find(|l| l.id == id));
+        let fresh = match parent {
+            Some(body) => Place {
+                call: self.next_seq,
+                ..body.place
+            },
+            None => Place {
+                seq: self.next_seq,
+                call: 0,
+                joined_at: self.now,
+            },
+        };
+        let priority = parent.map_or(s.priority, |body| body.priority);
+        let place = s.place.unwrap_or(fresh);
+        self.next_seq = self.next_seq.max(place.seq + 1).max(place.call + 1);
+        (priority, place)
+    }
+
+    /// Gives everything back, once. Tasks that wait below the body have nobody left to run for.
+    pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence) -> Release {
+        self.pass(now);
+        let before = self.leases.len();
+        self.leases.retain(|l| l.id != id || l.fence != fence);
+        if self.leases.len() == before {
+            self.counters.double_releases += 1;
+            return Release::Double;
+        }
+        let (orphans, others) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|c| c.parent == Some(id));
+        self.waiting = others;
+        let why = || Refusal::InvalidClaim {
+            why: format!("the body {id:?} ended"),
+        };
+        self.refused.extend(Vec::into_iter(orphans).map(|c| (c.id, why())));
+        self.pump();
+        Release::Done
+    }
+
+    /// Takes a waiting claim out of the line.
+    pub fn cancel(&mut self, now: Time, id: ClaimId) -> bool {
+        self.pass(now);
+        let before = self.waiting.len();
+        self.waiting.retain(|c| c.id != id);
+        self.pump();
+        self.waiting.len() < before
+    }
+
+    /// Changes the priority of a waiting claim; a task inside a run keeps its run's.
+    pub fn reprioritise(&mut self, now: Time, id: ClaimId, priority: i32) -> bool {
+        self.pass(now);
+        let claim = self.waiting.iter_mut().find(|c| c.id == id && c.parent.is_none());
+        let found = claim.map(|c| c.priority = priority).is_some();
+        self.pump();
+        found
+    }
+
+    /// Time alone may let some waiter start.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.pass(now);
+        self.pump();
+    }
+
+    /// Takes tokens of a bucket, and tells what is left; `None` for a semaphore.
+    pub(in crate::model) fn take_tokens(&mut self, name: &str, units: u64) -> Option<BucketState> {
+        let mut bucket = self.balance(name)?;
+        bucket.scaled = bucket.scaled_at(self.now) - i128::from(units) * bucket.scale;
+        bucket.at = bucket.at.max(self.now);
+        let state = BucketState {
+            scaled: bucket.scaled,
+            scale: bucket.scale,
+            at: bucket.at,
+        };
+        self.balances.retain(|b| b.name != name);
+        self.balances.push(bucket);
+        Some(state)
+    }
+}
+
+fn unknown(name: &str) -> Refusal {
+    Refusal::UnknownResource {
+        name: name.into(),
+        near: Vec::new(),
+    }
+}
+
+/// A name given twice is summed.
+fn summed(needs: &[(&str, u64)]) -> Vec<(String, u64)> {
+    let mut out: Vec<(String, u64)> = Vec::new();
+    for (name, units) in needs {
+        match out.iter_mut().find(|(known, _)| known == name) {
+            Some((_, sum)) => *sum = sum.saturating_add(*units),
+            None => out.push(((*name).into(), *units)),
+        }
+    }
+    out
+}

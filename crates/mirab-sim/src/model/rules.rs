@@ -1,0 +1,222 @@
+//! Who may start: semantics.md §2, §3 (rules 1 and 2) and §8, by looking at everything every time.
+use super::Model;
+use super::types::{Balance, Claim, Lease};
+use crate::amount::Amount;
+use mirab_core::{ClaimId, Fence, Start};
+
+impl Model {
+    /// Smaller goes first. A task inside a run has its run's priority and place, and its own order of call.
+    pub(super) fn rank(&self, c: &Claim) -> (i128, u64, u64) {
+        let priority = i128::from(c.priority);
+        let first = match self.aging {
+            None => -priority,
+            Some(aging) => i128::from(c.place.joined_at.0) - priority * i128::from(aging),
+        };
+        (first, c.place.seq, c.place.call)
+    }
+
+    pub(super) fn by_rank(&self) -> Vec<&Claim> {
+        let mut line: Vec<&Claim> = self.waiting.iter().collect();
+        line.sort_by_key(|c| self.rank(c));
+        line
+    }
+
+    /// The enclosing bodies of a claim or lease, nearest first.
+    pub(super) fn ancestors(&self, parent: Option<ClaimId>) -> Vec<&Lease> {
+        let mut found = Vec::new();
+        let mut next = parent;
+        while let Some(lease) = next.and_then(|id| self.leases.iter().find(|l| l.id == id)) {
+            found.push(lease);
+            next = lease.parent;
+        }
+        found
+    }
+
+    /// The nearest enclosing body that took this name.
+    pub(super) fn coverer(&self, parent: Option<ClaimId>, name: &str) -> Option<&Lease> {
+        self.ancestors(parent).into_iter().find(|l| l.taken(name).is_some())
+    }
+
+    /// What a claim must take at the gate.
+    pub(super) fn open_needs<'a>(&self, c: &'a Claim) -> Vec<(&'a str, u64)> {
+        let open = c
+            .needs
+            .iter()
+            .filter(|(name, _)| self.coverer(c.parent, name).is_none());
+        open.map(|(name, units)| (name.as_str(), *units)).collect()
+    }
+
+    /// What it shares of the units that enclosing bodies hold.
+    pub(super) fn covered_needs<'a>(&'a self, c: &'a Claim) -> Vec<(&'a str, u64, &'a Lease)> {
+        let covered = |(name, units): &'a (String, u64)| Some((name.as_str(), *units, self.coverer(c.parent, name)?));
+        c.needs.iter().filter_map(covered).collect()
+    }
+
+    pub(super) fn open_need(&self, c: &Claim, name: &str) -> Option<u64> {
+        self.open_needs(c)
+            .into_iter()
+            .find(|(needed, _)| *needed == name)
+            .map(|(_, units)| units)
+    }
+
+    /// `earlier` was called before `c` and wants the same name of the same body: in order of call, it goes first.
+    pub(super) fn precedes(&self, earlier: &Claim, c: &Claim, name: &str, holder: &Lease) -> bool {
+        let same_body = self
+            .covered_needs(earlier)
+            .iter()
+            .any(|(n, _, by)| *n == name && by.id == holder.id);
+        same_body && earlier.place.call < c.place.call
+    }
+
+    pub(super) fn cover_used(&self, holder: &Lease, name: &str) -> u64 {
+        self.leases.iter().map(|l| l.uses(holder.id, name)).sum()
+    }
+
+    /// Is this covered need not to be had now?
+    pub(super) fn cover_short_on(&self, c: &Claim, name: &str, units: u64, holder: &Lease) -> bool {
+        let behind = self
+            .waiting
+            .iter()
+            .any(|earlier| self.precedes(earlier, c, name, holder));
+        behind || self.cover_used(holder, name) + units > holder.taken(name).unwrap_or(0)
+    }
+
+    pub(super) fn cover_short(&self, c: &Claim) -> bool {
+        self.covered_needs(c)
+            .into_iter()
+            .any(|(name, units, holder)| self.cover_short_on(c, name, units, holder))
+    }
+
+    // resources ----------------------------------------------------------------------------------------------------
+    pub(super) fn amount(&self, name: &str) -> Amount {
+        self.declaration(name).map_or(Amount::Semaphore(0), |d| d.amount)
+    }
+
+    pub(super) fn used(&self, name: &str) -> u64 {
+        self.leases.iter().filter_map(|l| l.taken(name)).sum()
+    }
+
+    /// The bucket as it is; one that was never touched is full.
+    pub(super) fn balance(&self, name: &str) -> Option<Balance> {
+        let known = self.balances.iter().find(|b| b.name == name).cloned();
+        known.or_else(|| Balance::full(name, self.amount(name), self.now))
+    }
+
+    /// Free units; whole tokens for a bucket.
+    pub(super) fn free(&self, name: &str) -> i128 {
+        match self.balance(name) {
+            Some(bucket) => bucket.scaled_at(self.now).div_euclid(bucket.scale),
+            None => i128::from(self.amount(name).capacity()) - i128::from(self.used(name)),
+        }
+    }
+
+    pub(super) fn is_free(&self, name: &str, units: u64) -> bool {
+        self.free(name) >= i128::from(units)
+    }
+
+    // the rules ----------------------------------------------------------------------------------------------------
+    pub(super) fn unsatisfiable(&self, c: &Claim) -> bool {
+        self.open_needs(c)
+            .iter()
+            .any(|(name, units)| *units > self.amount(name).capacity() && !self.is_paused(name))
+    }
+
+    pub(super) fn paused(&self, c: &Claim) -> bool {
+        self.open_needs(c).iter().any(|(name, _)| self.is_paused(name))
+    }
+
+    pub(super) fn is_paused(&self, name: &str) -> bool {
+        self.amount(name).capacity() == 0
+    }
+
+    /// Could it start as things are, were enough free? Only such a claim is protected.
+    pub(super) fn startable(&self, c: &Claim) -> bool {
+        !self.cover_short(c) && !self.unsatisfiable(c) && !self.paused(c)
+    }
+
+    /// The best of those ahead of `c` that are short of this resource: what they are short of, `c` may not take.
+    pub(super) fn held_back_by(&self, c: &Claim, name: &str) -> Option<&Claim> {
+        let ahead = self.by_rank().into_iter().filter(|h| self.rank(h) < self.rank(c));
+        let short = |h: &&Claim| self.open_need(h, name).is_some_and(|units| !self.is_free(name, units));
+        ahead.filter(|h| self.startable(h)).find(short)
+    }
+
+    pub(super) fn fits(&self, c: &Claim) -> bool {
+        !self.cover_short(c)
+            && self
+                .open_needs(c)
+                .into_iter()
+                .all(|(name, units)| self.is_free(name, units))
+    }
+
+    pub(super) fn can_start(&self, c: &Claim) -> bool {
+        self.fits(c)
+            && self
+                .open_needs(c)
+                .iter()
+                .all(|(name, _)| self.held_back_by(c, name).is_none())
+    }
+
+    /// Starts whatever may start, best rank first; where nothing may, a line gives way to a task whose waiting would close a circle.
+    pub(super) fn pump(&mut self) {
+        loop {
+            let next = self
+                .by_rank()
+                .into_iter()
+                .find(|c| self.can_start(c))
+                .or_else(|| self.given_way());
+            let Some(id) = next.map(|c| c.id) else { return };
+            self.start(id);
+        }
+    }
+
+    /// A task inside a run that fits, but is held back by one that waits, through any chain, for that very run.
+    fn given_way(&self) -> Option<&Claim> {
+        let stuck = self.stuck(true);
+        self.by_rank()
+            .into_iter()
+            .find(|c| c.parent.is_some() && self.fits(c) && stuck.iter().any(|s| s.id == c.id))
+    }
+
+    fn start(&mut self, id: ClaimId) {
+        let Some(index) = self.waiting.iter().position(|c| c.id == id) else {
+            return;
+        };
+        let claim = self.waiting[index].clone();
+        let covered = self
+            .covered_needs(&claim)
+            .into_iter()
+            .map(|(name, units, by)| (name.into(), units, by.id))
+            .collect();
+        let mut lease = Lease {
+            id,
+            fence: Fence(self.next_fence),
+            priority: claim.priority,
+            parent: claim.parent,
+            place: claim.place,
+            started_at: self.now,
+            takes: Vec::new(),
+            covered,
+        };
+        let mut buckets = Vec::new();
+        for (name, units) in self.open_needs(&claim) {
+            match self.take_tokens(name, units) {
+                Some(state) => buckets.push((name.into(), state)),
+                None => lease.takes.push((name.into(), units)),
+            }
+        }
+        self.waiting.remove(index);
+        self.next_fence += 1;
+        self.counters.starts += 1;
+        let (takes, covered) = (lease.takes.clone(), lease.covered.clone());
+        self.started.push_back(Start {
+            id,
+            fence: lease.fence,
+            at: self.now,
+            takes,
+            covered,
+            buckets,
+        });
+        self.leases.push(lease);
+    }
+}

@@ -1,0 +1,129 @@
+//! What the model keeps: plain lists of plain records.
+use crate::amount::Amount;
+use mirab_core::{ClaimId, Fence, Place, Time};
+
+/// A declared name or pattern.
+#[derive(Clone, Debug)]
+pub(super) struct Declared {
+    pub name: String,
+    pub amount: Amount,
+    /// The last total above 0, against which submissions are checked while it is paused.
+    pub last_positive: u64,
+}
+
+impl Declared {
+    pub fn new(name: &str, amount: Amount) -> Self {
+        let last_positive = if amount.capacity() == 0 {
+            u64::MAX
+        } else {
+            amount.capacity()
+        };
+        Self {
+            name: name.into(),
+            amount,
+            last_positive,
+        }
+    }
+
+    /// How well it matches, best highest: exact, then longest prefix, then longest suffix.
+    pub fn match_of(&self, name: &str) -> Option<(bool, usize, usize)> {
+        if self.name == name {
+            return Some((true, 0, 0));
+        }
+        let (prefix, suffix) = self.name.split_once('*')?;
+        let matches = name.len() >= prefix.len() + suffix.len() && name.starts_with(prefix) && name.ends_with(suffix);
+        matches.then_some((false, prefix.len(), suffix.len()))
+    }
+}
+
+/// The tokens of one bucket, counted in the `1 / scale`-th part of a token: in one nanosecond come exactly `units` of them.
+#[derive(Clone, Debug)]
+pub(super) struct Balance {
+    pub name: String,
+    pub units: i128,
+    pub scale: i128,
+    pub burst: u64,
+    pub scaled: i128,
+    pub at: Time,
+}
+
+impl Balance {
+    pub fn full(name: &str, amount: Amount, now: Time) -> Option<Self> {
+        let Amount::Bucket { units, seconds, burst } = amount else {
+            return None;
+        };
+        let scale = i128::from(seconds) * 1_000_000_000;
+        let scaled = i128::from(burst) * scale;
+        Some(Self {
+            name: name.into(),
+            units: i128::from(units),
+            scale,
+            burst,
+            scaled,
+            at: now,
+        })
+    }
+
+    pub fn most(&self) -> i128 {
+        i128::from(self.burst) * self.scale
+    }
+
+    pub fn scaled_at(&self, now: Time) -> i128 {
+        (self.scaled + i128::from(now.since(self.at)) * self.units).min(self.most())
+    }
+
+    /// The earliest instant at which `units` are there; `None` when they exceed the burst.
+    pub fn time_of(&self, units: u64, now: Time) -> Option<Time> {
+        let missing = i128::from(units) * self.scale - self.scaled_at(now);
+        let nanos = missing.max(0).div_euclid(self.units) + i128::from(missing.max(0) % self.units != 0);
+        (units <= self.burst).then(|| now.plus(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// Keeps `scaled` tokens that were counted with another scale, rounded down to this one's.
+    pub fn keep(&mut self, scaled: i128, scale: i128, at: Time) {
+        self.scaled = (scaled * self.scale).div_euclid(scale).clamp(-self.most(), self.most());
+        self.at = at;
+    }
+}
+
+/// A claim that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub id: ClaimId,
+    pub needs: Vec<(String, u64)>,
+    pub priority: i32,
+    pub parent: Option<ClaimId>,
+    pub place: Place,
+}
+
+/// A claim that was admitted.
+#[derive(Clone, Debug)]
+pub(super) struct Lease {
+    pub id: ClaimId,
+    pub fence: Fence,
+    pub priority: i32,
+    pub parent: Option<ClaimId>,
+    pub place: Place,
+    pub started_at: Time,
+    pub takes: Vec<(String, u64)>,
+    pub covered: Vec<(String, u64, ClaimId)>,
+}
+
+impl Lease {
+    /// Units of `name` it took.
+    pub fn taken(&self, name: &str) -> Option<u64> {
+        self.takes
+            .iter()
+            .find(|(taken, _)| taken == name)
+            .map(|(_, units)| *units)
+    }
+
+    /// Units of `name` that it uses of what `holder` took.
+    pub fn uses(&self, holder: ClaimId, name: &str) -> u64 {
+        self.covered
+            .iter()
+            .filter(|(used, _, by)| used == name && *by == holder)
+            .map(|(_, units, _)| units)
+            .sum()
+    }
+}

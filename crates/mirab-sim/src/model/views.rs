@@ -1,0 +1,212 @@
+//! What the model tells about itself, in the gate's own words.
+use super::Model;
+use super::types::{Claim, Lease};
+use mirab_core::{
+    AHEAD_LIMIT, Blocked, ClaimId, Counters, Explanation, Fence, Refusal, ResourceView, Start, Time, TimeoutReason,
+};
+
+fn clamped(units: i128) -> i64 {
+    i64::try_from(units).unwrap_or(if units < 0 { i64::MIN } else { i64::MAX })
+}
+
+impl Model {
+    /// The next claim that was admitted.
+    pub fn poll_start(&mut self) -> Option<Start> {
+        self.started.pop_front()
+    }
+
+    /// The next claim that was refused after it had waited.
+    pub fn poll_refused(&mut self) -> Option<(ClaimId, Refusal)> {
+        self.refused.pop_front()
+    }
+
+    /// The earliest later instant at which the tokens that some waiter is short of will be there.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Time, TimeoutReason)> {
+        let needs = self.waiting.iter().flat_map(|c| self.open_needs(c));
+        let short = needs.filter(|(name, units)| !self.is_free(name, *units));
+        let times = short.filter_map(|(name, units)| Some((self.balance(name)?.time_of(units, self.now)?, name)));
+        times
+            .min()
+            .map(|(at, name)| (at, TimeoutReason::Tokens { resource: name.into() }))
+    }
+
+    /// Why a claim waits.
+    #[must_use]
+    pub fn explain(&self, id: ClaimId) -> Option<Explanation> {
+        let c = self.waiting.iter().find(|c| c.id == id)?;
+        let blocked_on = c
+            .needs
+            .iter()
+            .filter_map(|(name, need)| self.blocked(c, name, *need))
+            .collect();
+        Some(Explanation {
+            id,
+            blocked_on,
+            unsatisfiable: self.unsatisfiable(c),
+        })
+    }
+
+    fn blocked(&self, c: &Claim, name: &str, need: u64) -> Option<Blocked> {
+        if let Some(holder) = self.coverer(c.parent, name) {
+            return self
+                .cover_short_on(c, name, need, holder)
+                .then(|| self.covered_blocked(c, name, need, holder));
+        }
+        let behind = self.held_back_by(c, name).map(|h| h.id);
+        if self.is_free(name, need) && behind.is_none() {
+            return None;
+        }
+        let mut holders = self.holders(name);
+        holders.sort_by_key(|(id, _, since)| (*since, *id));
+        let holders_total = holders.len() as u64;
+        holders.truncate(5);
+        let ahead = self.by_rank().into_iter().take_while(|h| h.id != c.id);
+        Some(Blocked {
+            resource: name.into(),
+            need,
+            free: clamped(self.free(name)),
+            capacity: self.amount(name).capacity(),
+            holders,
+            holders_total,
+            behind,
+            ahead: (ahead.filter(|h| self.open_need(h, name).is_some()).count() as u64).min(AHEAD_LIMIT),
+            tokens_at: self.balance(name).and_then(|b| b.time_of(need, self.now)),
+        })
+    }
+
+    fn covered_blocked(&self, c: &Claim, name: &str, need: u64, holder: &Lease) -> Blocked {
+        let users = self.leases.iter().filter(|l| l.uses(holder.id, name) > 0);
+        let mut holders: Vec<_> = users.map(|l| (l.id, l.uses(holder.id, name), l.started_at)).collect();
+        holders.sort_by_key(|(id, _, since)| (*since, *id));
+        let holders_total = holders.len() as u64;
+        holders.truncate(5);
+        let mut earlier: Vec<&Claim> = self
+            .waiting
+            .iter()
+            .filter(|e| self.precedes(e, c, name, holder))
+            .collect();
+        earlier.sort_by_key(|e| e.place.call);
+        let capacity = holder.taken(name).unwrap_or(0);
+        Blocked {
+            resource: name.into(),
+            need,
+            free: clamped(i128::from(capacity) - i128::from(self.cover_used(holder, name))),
+            capacity,
+            holders,
+            holders_total,
+            behind: earlier.first().map(|e| e.id),
+            ahead: earlier.len() as u64,
+            tokens_at: None,
+        }
+    }
+
+    /// A resource as it is enforced; `None` when no declaration matches.
+    #[must_use]
+    pub fn resource(&self, name: &str) -> Option<ResourceView> {
+        let declared = self.declaration(name)?;
+        Some(ResourceView {
+            name: name.into(),
+            limit: declared.amount.limit(),
+            used: self.used(name),
+            free: clamped(self.free(name)),
+            waiters: self
+                .waiting
+                .iter()
+                .filter(|c| self.open_need(c, name).is_some())
+                .count() as u64,
+            declared_as: declared.name.clone(),
+        })
+    }
+
+    /// Every declared name, and every instance of a pattern that is held or waited for, by name.
+    #[must_use]
+    pub fn resources(&self) -> Vec<ResourceView> {
+        let declared = self
+            .declared
+            .iter()
+            .map(|d| d.name.as_str())
+            .filter(|name| !name.contains('*'));
+        let held = self
+            .leases
+            .iter()
+            .flat_map(|l| l.takes.iter().map(|(name, _)| name.as_str()));
+        let wanted = self
+            .waiting
+            .iter()
+            .flat_map(|c| self.open_needs(c))
+            .map(|(name, _)| name);
+        let mut names: Vec<&str> = declared.chain(held).chain(wanted).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().filter_map(|name| self.resource(name)).collect()
+    }
+
+    /// Leases that hold units of a resource.
+    #[must_use]
+    pub fn holders(&self, name: &str) -> Vec<(ClaimId, u64, Time)> {
+        self.leases
+            .iter()
+            .filter_map(|l| Some((l.id, l.taken(name)?, l.started_at)))
+            .collect()
+    }
+
+    /// The first waiters of a resource, best rank first.
+    #[must_use]
+    pub fn first_waiters(&self, name: &str, limit: usize) -> Vec<ClaimId> {
+        let line = self.by_rank().into_iter().filter(|c| self.open_need(c, name).is_some());
+        line.take(limit).map(|c| c.id).collect()
+    }
+
+    /// The line, best rank first.
+    #[must_use]
+    pub fn line(&self, limit: usize) -> Vec<ClaimId> {
+        self.by_rank().into_iter().take(limit).map(|c| c.id).collect()
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    /// The fence of a lease.
+    #[must_use]
+    pub fn lease(&self, id: ClaimId) -> Option<Fence> {
+        self.leases.iter().find(|l| l.id == id).map(|l| l.fence)
+    }
+
+    /// True when some lease or waiting claim has this body around it.
+    #[must_use]
+    pub fn has_leases_inside(&self, id: ClaimId) -> bool {
+        self.leases.iter().any(|l| l.parent == Some(id))
+    }
+
+    /// Invariant 2: claims that wait though they could start.
+    #[must_use]
+    pub fn lost_wakes(&self) -> Vec<ClaimId> {
+        self.waiting
+            .iter()
+            .filter(|c| self.can_start(c))
+            .map(|c| c.id)
+            .collect()
+    }
+
+    /// Invariant 12: claims in a circle.
+    #[must_use]
+    pub fn circles(&self) -> Vec<ClaimId> {
+        self.circle()
+    }
+
+    /// The next numbers of the line and of fences.
+    #[must_use]
+    pub fn next_numbers(&self) -> (u64, u64) {
+        (self.next_seq, self.next_fence)
+    }
+
+    /// Counters that only grow; the model counts no evaluations.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+}
