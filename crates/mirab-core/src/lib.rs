@@ -22,9 +22,12 @@ mod bucket;
 mod config;
 mod gate;
 mod ids;
+mod lookup;
 mod name;
+mod rank;
 mod rate;
 mod refusal;
+mod slab;
 mod time;
 
 pub use api::*;

@@ -1,15 +1,180 @@
 //! Names and patterns of resources.
 use crate::refusal::Refusal;
+use unicode_normalization::UnicodeNormalization;
+
+/// Longest name, in characters.
+const MOST_CHARACTERS: usize = 200;
+
+/// Prefixes of the product's own names: a user can neither declare nor request them.
+const RESERVED: [&str; 3] = ["pool:", "flow:", "backfill:"];
+
+/// Names that a user declares, and that the product requests for work that carries the tag.
+const TAG: &str = "tag:";
+
+/// True for the product's own names: `pool:`, `flow:`, `backfill:`.
+#[must_use]
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Checks a name or pattern as a user declares it; gives it trimmed and in NFC.
 ///
 /// # Errors
 /// `InvalidResource` with what is wrong.
-pub fn check_declared(name: &str) -> Result<String, Refusal> { Ok(name.into()) }
+///
+/// ```
+/// use mirab_core::check_declared;
+/// assert_eq!(check_declared("  api:* ").unwrap(), "api:*");
+/// assert!(check_declared("flow:shop/nightly").is_err());
+/// ```
+pub fn check_declared(name: &str) -> Result<String, Refusal> {
+    let name = check_plain(name)?;
+    if name.matches('*').count() > 1 {
+        return Err(Refusal::invalid(name, "a pattern has one `*`, this one has more"));
+    }
+    Ok(name)
+}
+
 /// Checks a name as a user requests it; gives it trimmed and in NFC.
 ///
 /// # Errors
 /// `InvalidResource` with what is wrong.
-pub fn check_requested(name: &str) -> Result<String, Refusal> { Ok(name.into()) }
-/// True for the product's own names (`pool:`, `flow:`, `backfill:`), and for `tag:` names, which only may be declared.
-#[must_use]
-pub fn is_reserved(name: &str) -> bool { name.starts_with("pool:") }
+pub fn check_requested(name: &str) -> Result<String, Refusal> {
+    let name = check_plain(name)?;
+    if name.contains('*') {
+        return Err(Refusal::invalid(
+            name,
+            "`*` is for declared patterns, ask for a name without it",
+        ));
+    }
+    if name.starts_with(TAG) {
+        return Err(Refusal::invalid(
+            name,
+            "`tag:` limits apply to work by its tags, give the work the tag instead",
+        ));
+    }
+    Ok(name)
+}
+
+fn check_plain(name: &str) -> Result<String, Refusal> {
+    let clean: String = name.trim().nfc().collect();
+    let wrong = |why: &str| Err(Refusal::invalid(clean.clone(), why));
+    if clean.is_empty() {
+        return wrong("the name is empty, expected 1 to 200 characters");
+    }
+    if clean.chars().count() > MOST_CHARACTERS {
+        return wrong("the name is too long, expected 1 to 200 characters");
+    }
+    if clean.chars().any(char::is_control) {
+        return wrong("the name has a control character, expected printable text");
+    }
+    if clean.contains(['{', '}']) {
+        return wrong("`{` and `}` are for templates, which are not there yet: use a plain name");
+    }
+    if is_reserved(&clean) {
+        return wrong("names that begin with `pool:`, `flow:` or `backfill:` are the product's own, choose another");
+    }
+    Ok(clean)
+}
+
+/// A declared name with one `*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    prefix: String,
+    suffix: String,
+}
+
+impl Pattern {
+    /// `None` for a name without `*`.
+    pub fn parse(name: &str) -> Option<Self> {
+        let (prefix, suffix) = name.split_once('*')?;
+        Some(Self {
+            prefix: prefix.into(),
+            suffix: suffix.into(),
+        })
+    }
+
+    /// The product's own names match no pattern, and tags only a pattern of tags.
+    pub fn matches(&self, name: &str) -> bool {
+        !is_reserved(name)
+            && name.starts_with(TAG) == self.prefix.starts_with(TAG)
+            && name.len() > self.prefix.len() + self.suffix.len()
+            && name.starts_with(&self.prefix)
+            && name.ends_with(&self.suffix)
+    }
+
+    /// Among matching patterns the longest prefix wins, then the longest suffix.
+    pub fn weight(&self) -> (usize, usize) {
+        (self.prefix.chars().count(), self.suffix.chars().count())
+    }
+}
+
+/// The declared names nearest to `name`, best first, at most three.
+pub(crate) fn near<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut found: Vec<(usize, &str)> = declared
+        .filter(|known| !is_reserved(known))
+        .map(|known| (strsim::damerau_levenshtein(name, known), known))
+        .filter(|(distance, known)| *distance <= known.chars().count().max(name.chars().count()) / 3 + 1)
+        .collect();
+    found.sort_unstable();
+    found.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_e7_odd_names_are_fine_and_bad_ones_are_told() {
+        for name in [
+            "a/b",
+            "a b",
+            "%2F",
+            "ünïcode",
+            "日本",
+            "🙂",
+            "..",
+            "my/private/repo-master",
+        ] {
+            assert_eq!(check_declared(name).unwrap(), name);
+            assert_eq!(check_requested(name).unwrap(), name);
+        }
+        let long = "x".repeat(300);
+        for name in [
+            "",
+            "  ",
+            long.as_str(),
+            "a\nb",
+            "a\u{0}b",
+            "{x}",
+            "pool:a",
+            "flow:a",
+            "backfill:1",
+        ] {
+            assert_eq!(check_declared(name).unwrap_err().code(), "InvalidResource", "{name:?}");
+            assert_eq!(check_requested(name).unwrap_err().code(), "InvalidResource", "{name:?}");
+        }
+        assert_eq!(check_declared("e\u{301}").unwrap(), "é");
+        assert!(check_declared("a*b*").is_err() && check_requested("a*").is_err() && check_requested("tag:x").is_err());
+    }
+
+    #[test]
+    fn patterns_match_what_they_say() {
+        let matches = |pattern: &str, name: &str| Pattern::parse(pattern).unwrap().matches(name);
+        assert!(
+            matches("api:*", "api:acme")
+                && matches("*", "anything")
+                && matches("*-db", "eu-db")
+                && matches("a*z", "abz")
+        );
+        assert!(!matches("api:*", "api:") && !matches("ab*bc", "abc"));
+        assert!(!matches("*", "pool:x") && !matches("*", "tag:x") && matches("tag:*", "tag:x"));
+    }
+
+    #[test]
+    fn near_names_are_found() {
+        let declared = ["db", "gpu", "api:*"];
+        assert_eq!(near("dbb", declared.into_iter()), ["db"]);
+        assert!(near("completely-other", declared.into_iter()).is_empty());
+    }
+}

@@ -51,7 +51,10 @@ pub enum Refusal {
 impl Refusal {
     /// `InvalidResource` for `name`.
     pub fn invalid(name: impl Into<String>, why: impl Into<String>) -> Self {
-        Refusal::InvalidResource { name: name.into(), why: why.into() }
+        Refusal::InvalidResource {
+            name: name.into(),
+            why: why.into(),
+        }
     }
 
     /// The stable code, as in `docs/reference/errors.md`.
@@ -75,18 +78,41 @@ impl fmt::Display for Refusal {
                 write!(f, "no resource or pattern named {name:?} is declared")?;
                 match near.as_slice() {
                     [] => write!(f, "; declare it under [resources] in mirab.toml"),
-                    near => write!(f, "; did you mean {}? Else declare it under [resources] in mirab.toml", near.join(" or ")),
+                    near => write!(
+                        f,
+                        "; did you mean {}? Else declare it under [resources] in mirab.toml",
+                        near.join(" or ")
+                    ),
                 }
             }
-            Refusal::ResourceExceedsCapacity { name, need, capacity, held_by_run: true } => {
-                write!(f, "a task wants {need} of {name:?}, of which its run holds {capacity}: let the run ask for {need}")
+            Refusal::ResourceExceedsCapacity {
+                name,
+                need,
+                capacity,
+                held_by_run: true,
+            } => {
+                write!(
+                    f,
+                    "a task wants {need} of {name:?}, of which its run holds {capacity}: let the run ask for {need}"
+                )
             }
-            Refusal::ResourceExceedsCapacity { name, need, capacity, held_by_run: false } => {
-                write!(f, "{need} of {name:?} were asked for, but there are {capacity} in all: ask for less, or raise the total")
+            Refusal::ResourceExceedsCapacity {
+                name,
+                need,
+                capacity,
+                held_by_run: false,
+            } => {
+                write!(
+                    f,
+                    "{need} of {name:?} were asked for, but there are {capacity} in all: ask for less, or raise the total"
+                )
             }
             Refusal::InvalidResource { name, why } => write!(f, "resource {name:?}: {why}"),
             Refusal::ResourceOnOtherShard { name, shard } => {
-                write!(f, "resource {name:?} belongs to shard {shard:?}, whose work alone may use it: declare one here with its share of the limit")
+                write!(
+                    f,
+                    "resource {name:?} belongs to shard {shard:?}, whose work alone may use it: declare one here with its share of the limit"
+                )
             }
             Refusal::ResourceDeadlock { circle } => write!(f, "waiting here would never end: {circle}"),
             Refusal::InvalidClaim { why } => f.write_str(why),

@@ -1,0 +1,158 @@
+//! Declaring resources and changing limits.
+use super::resource::{Resource, ResourceIx, Store};
+use super::{ClassIx, Gate};
+use crate::config::{Limit, ResourceConfig};
+use crate::name::{Pattern, near};
+use crate::refusal::Refusal;
+use crate::time::Time;
+
+/// What a requested name stands for.
+pub(super) enum Found<'a> {
+    Resource(ResourceIx),
+    /// An instance of this pattern, which does not exist yet.
+    Instance(&'a str, Limit),
+}
+
+impl Gate {
+    /// Declares a resource or a pattern; one that is declared already gets the new limit.
+    ///
+    /// # Errors
+    /// `InvalidResource` when the name is empty or a pattern has more than one `*`.
+    pub fn declare(&mut self, now: Time, config: ResourceConfig) -> Result<(), Refusal> {
+        let ResourceConfig { name, limit, shard } = config;
+        if name.is_empty() || name.matches('*').count() > 1 {
+            return Err(Refusal::invalid(name, "expected a name, with at most one `*`"));
+        }
+        if shard != self.options.shard {
+            self.elsewhere.insert(name, shard);
+            return Ok(());
+        }
+        if let Some(pattern) = Pattern::parse(&name) {
+            self.patterns.insert(name.clone(), (pattern, limit));
+            return self.set_limit(now, &name, limit);
+        }
+        if let Some(&resource) = self.by_name.get(&name) {
+            // A name of its own wins over the pattern it was an instance of.
+            self.resources[resource].pattern = None;
+            return self.set_limit(now, &name, limit);
+        }
+        self.advance(now);
+        self.add_resource(name, None, limit);
+        Ok(())
+    }
+
+    /// Changes the limit of a declared resource, or of a pattern and its instances. Raising wakes what may start now, in this step;
+    /// lowering below what is in use takes nothing back.
+    ///
+    /// # Errors
+    /// `UnknownResource` when nothing is declared under exactly this name.
+    pub fn set_limit(&mut self, now: Time, name: &str, limit: Limit) -> Result<(), Refusal> {
+        if !self.patterns.contains_key(name) && !self.by_name.contains(name) {
+            return Err(self.unknown(name));
+        }
+        self.advance(now);
+        let changed: Vec<ResourceIx> = if let Some((_, of_pattern)) = self.patterns.get_mut(name) {
+            *of_pattern = limit;
+            let instances = self
+                .resources
+                .iter()
+                .filter(|(_, resource)| resource.pattern.as_deref() == Some(name));
+            instances.map(|(at, _)| at).collect()
+        } else {
+            self.by_name.get(name).copied().into_iter().collect()
+        };
+        for resource in changed {
+            self.resources[resource].set_limit(limit, self.now);
+            self.touch(resource);
+            for class in self.classes_on(resource) {
+                self.refresh(class);
+            }
+        }
+        self.pump();
+        self.refuse_circles();
+        Ok(())
+    }
+
+    /// True when the name is declared, or matches a pattern.
+    #[must_use]
+    pub fn is_declared(&self, name: &str) -> bool {
+        self.find(name).is_ok()
+    }
+
+    /// Exact name first, then the longest prefix, then the longest suffix.
+    pub(super) fn find(&self, name: &str) -> Result<Found<'_>, Refusal> {
+        if let Some(&resource) = self.by_name.get(name) {
+            return Ok(Found::Resource(resource));
+        }
+        if let Some(shard) = self.elsewhere.get(name) {
+            return Err(Refusal::ResourceOnOtherShard {
+                name: name.into(),
+                shard: shard.clone(),
+            });
+        }
+        self.patterns
+            .iter()
+            .filter(|(_, (pattern, _))| pattern.matches(name))
+            .max_by_key(|(_, (pattern, _))| pattern.weight())
+            .map(|(declared, (_, limit))| Found::Instance(declared, *limit))
+            .ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> Refusal {
+        let names = self
+            .resources
+            .iter()
+            .filter(|(_, r)| r.pattern.is_none())
+            .map(|(_, r)| r.name.as_str());
+        Refusal::UnknownResource {
+            name: name.into(),
+            near: near(name, names.chain(self.patterns.keys().map(String::as_str))),
+        }
+    }
+
+    pub(super) fn add_resource(&mut self, name: String, pattern: Option<String>, limit: Limit) -> ResourceIx {
+        let resource = self
+            .resources
+            .insert(Resource::new(name.clone(), pattern, limit, self.now));
+        self.by_name.insert(name, resource);
+        resource
+    }
+
+    pub(super) fn classes_on(&self, resource: ResourceIx) -> Vec<ClassIx> {
+        self.resources[resource]
+            .shelves
+            .values()
+            .flat_map(|shelf| shelf.members.iter().copied())
+            .collect()
+    }
+
+    /// Sets the timer of a bucket to when its tokens next reach what somebody waits for.
+    pub(super) fn rearm(&mut self, resource: ResourceIx) {
+        let next = self.resources[resource].next_tokens(self.now);
+        let timer = &mut self.resources[resource].timer;
+        if *timer != next {
+            if let Some(old) = timer.take() {
+                self.timers.remove(&(old, resource));
+            }
+            *timer = next;
+            self.timers.extend(next.map(|at| (at, resource)));
+        }
+    }
+
+    /// Removes an instance of a pattern that nobody uses: a bucket once it is full again, for then it is as good as a new one.
+    pub(super) fn reap(&mut self, resource: ResourceIx) {
+        if !self.resources.contains(resource) || !self.resources[resource].is_idle() {
+            return;
+        }
+        if let Store::Bucket(bucket) = &self.resources[resource].store
+            && !bucket.is_full(self.now)
+        {
+            let full_at = bucket.time_of(bucket.burst(), self.now).unwrap_or(self.now);
+            self.idle.insert((full_at, resource));
+            return;
+        }
+        if let Some(gone) = self.resources.remove(resource) {
+            self.by_name.remove(&gone.name);
+        }
+    }
+}

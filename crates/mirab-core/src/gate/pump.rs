@@ -1,0 +1,288 @@
+//! What may start now.
+use super::Gate;
+use super::class::{Class, ClassIx, Covered, Filed};
+use super::lease::Lease;
+use super::resource::{ResourceIx, Store};
+use crate::api::Start;
+use crate::ids::{ClaimId, Fence};
+use crate::rank::Rank;
+
+/// What keeps a class's head from starting.
+enum Block {
+    /// Units are missing.
+    Short(ResourceIx),
+    /// Units are there, but a better-ranked claim is short of the resource.
+    Held(ResourceIx),
+}
+
+impl Gate {
+    /// Starts, best rank first, everything that may start, until nothing may.
+    pub(super) fn pump(&mut self) {
+        if self.restoring {
+            return;
+        }
+        loop {
+            while let Some(class) = self.next_candidate() {
+                self.decide(class);
+            }
+            match self.given_way() {
+                Some((class, rank)) => self.start(class, rank),
+                None => break,
+            }
+        }
+        for resource in std::mem::take(&mut self.touched) {
+            self.resources[resource].touched = false;
+            self.rearm(resource);
+            self.reap(resource);
+        }
+    }
+
+    /// The best-ranked class that may be able to start: one whose head is new, or one filed under a touched resource that no longer
+    /// blocks it.
+    fn next_candidate(&self) -> Option<ClassIx> {
+        let mut best = self.ready.first().copied();
+        for &resource in &self.touched {
+            if let Some(found) = self.resources[resource].candidate(self.now)
+                && best.is_none_or(|best| found < best)
+            {
+                best = Some(found);
+            }
+        }
+        best.map(|(_, class)| class)
+    }
+
+    /// Starts the head of a class, or files the class under what blocks it.
+    fn decide(&mut self, class: ClassIx) {
+        self.counters.evaluations += 1;
+        match self.block(class) {
+            None => self.start(class, self.classes[class].head),
+            Some(Block::Short(resource)) => self.file(class, Filed::On(resource)),
+            Some(Block::Held(resource)) => {
+                self.file(class, Filed::On(resource));
+                if self.classes[class].key.parent.is_some() {
+                    self.held_tasks.insert(class);
+                }
+            }
+        }
+    }
+
+    fn block(&self, class: ClassIx) -> Option<Block> {
+        let class = &self.classes[class];
+        let needs = || class.key.needs.iter();
+        if let Some((short, _)) = needs().find(|(resource, units)| !self.resources[*resource].has(*units, self.now)) {
+            return Some(Block::Short(*short));
+        }
+        needs()
+            .find(|(resource, _)| self.is_held(*resource, class.head))
+            .map(|(held, _)| Block::Held(*held))
+    }
+
+    /// True when a claim above `rank` is short of the resource.
+    fn is_held(&self, resource: ResourceIx, rank: Rank) -> bool {
+        self.resources[resource]
+            .guard(self.now)
+            .is_some_and(|(guard, _)| guard < rank)
+    }
+
+    /// True when nothing that the class needs is short.
+    pub(super) fn fits(&self, class: ClassIx) -> bool {
+        let class = &self.classes[class];
+        class.startable
+            && class
+                .key
+                .needs
+                .iter()
+                .all(|(resource, units)| self.resources[*resource].has(*units, self.now))
+    }
+
+    fn start(&mut self, class: ClassIx, rank: Rank) {
+        let Some(id) = self.classes[class].queue.remove(&rank) else {
+            return;
+        };
+        let Some(waiting) = self.waiting.remove(&id) else {
+            return;
+        };
+        let key = self.classes[class].key.clone();
+        let mut start = self.take(id, &key.needs);
+        for &(resource, units, holder) in &key.covered {
+            if let Some(lease) = self.leases.get_mut(&holder) {
+                *lease.body_mut().lent.entry(resource).or_default() += units;
+            }
+            start
+                .covered
+                .push((self.resources[resource].name.clone(), units, holder));
+        }
+        if let Some(lease) = key.parent.and_then(|parent| self.leases.get_mut(&parent)) {
+            let body = lease.body_mut();
+            body.waiting.remove(&id);
+            body.running.insert(id);
+        }
+        let semaphores = key
+            .needs
+            .iter()
+            .filter(|(of, _)| matches!(self.resources[*of].store, Store::Semaphore { .. }));
+        let takes: Box<[(ResourceIx, u64)]> = semaphores.copied().collect();
+        let (parent, priority, place) = (key.parent, key.priority, waiting.place);
+        let covered = key.covered.clone();
+        let lease = Lease {
+            fence: start.fence,
+            takes,
+            covered,
+            parent,
+            priority,
+            place,
+            started_at: self.now,
+            body: None,
+        };
+        self.leases.insert(id, lease);
+        self.counters.starts += 1;
+        self.starts.push_back(start);
+        self.head_changed(class);
+        self.refresh_borrowers(&key.covered);
+    }
+
+    /// Takes everything at once, under a new fence number.
+    fn take(&mut self, id: ClaimId, needs: &[(ResourceIx, u64)]) -> Start {
+        let fence = Fence(self.next_fence.max(1));
+        self.next_fence = fence.0 + 1;
+        let (mut takes, mut buckets) = (Vec::with_capacity(needs.len()), Vec::new());
+        for &(at, units) in needs {
+            let resource = &mut self.resources[at];
+            match &mut resource.store {
+                Store::Semaphore { .. } => {
+                    resource.holders.insert(self.now, id, units);
+                    takes.push((resource.name.clone(), units));
+                }
+                Store::Bucket(bucket) => {
+                    bucket.take(units, self.now);
+                    buckets.push((resource.name.clone(), bucket.state(self.now)));
+                    self.touch(at);
+                }
+            }
+        }
+        Start {
+            id,
+            fence,
+            at: self.now,
+            takes,
+            covered: Vec::new(),
+            buckets,
+        }
+    }
+
+    /// After the head of a class came, went or moved: files it anew, or removes the class when nothing is left of it.
+    pub(super) fn head_changed(&mut self, class: ClassIx) {
+        self.file(class, Filed::Aside);
+        self.set_guards(class, false);
+        self.classes[class].startable = false;
+        let Some((&head, _)) = self.classes[class].queue.first_key_value() else {
+            self.remove_class(class);
+            return;
+        };
+        self.classes[class].head = head;
+        self.refresh(class);
+    }
+
+    /// Reads anew whether the head of a class could start as things are, and files it by that.
+    pub(super) fn refresh(&mut self, class: ClassIx) {
+        let startable = self.is_satisfiable(class) && !self.is_cover_short(class, self.classes[class].head);
+        if startable == self.classes[class].startable {
+            return;
+        }
+        self.set_guards(class, startable);
+        self.classes[class].startable = startable;
+        self.file(class, if startable { Filed::Ready } else { Filed::Aside });
+        if !startable {
+            // It may have been what others were held back for.
+            for (resource, _) in self.classes[class].key.needs.clone() {
+                self.touch(resource);
+            }
+        }
+    }
+
+    pub(super) fn refresh_borrowers(&mut self, covered: &[Covered]) {
+        for (_, _, holder) in covered {
+            let body = self.leases.get(holder).and_then(|lease| lease.body.as_ref());
+            for class in body.map(|body| body.borrowers.clone()).unwrap_or_default() {
+                self.refresh(class);
+            }
+        }
+    }
+
+    /// False when a total no longer allows it, or is paused at 0.
+    pub(super) fn is_satisfiable(&self, class: ClassIx) -> bool {
+        self.classes[class]
+            .key
+            .needs
+            .iter()
+            .all(|(resource, units)| *units <= self.resources[*resource].capacity())
+    }
+
+    /// True when units that an enclosing body holds are in use by its siblings, or an earlier sibling waits for them.
+    pub(super) fn is_cover_short(&self, class: ClassIx, rank: Rank) -> bool {
+        self.classes[class]
+            .key
+            .covered
+            .iter()
+            .any(|&(resource, units, holder)| {
+                let Some(lease) = self.leases.get(&holder) else {
+                    return false;
+                };
+                let held = lease.takes(resource).unwrap_or(0)
+                    + lease
+                        .covered
+                        .iter()
+                        .filter(|(of, ..)| *of == resource)
+                        .map(|(_, units, _)| units)
+                        .sum::<u64>();
+                let borrowers = lease.body.iter().flat_map(|body| body.borrowers.iter());
+                let wants =
+                    |other: &Class| other.head < rank && other.key.covered.iter().any(|(of, ..)| *of == resource);
+                lease.lent(resource) + units > held || borrowers.map(|other| &self.classes[*other]).any(wants)
+            })
+    }
+
+    /// Moves a class from where it is filed to another place.
+    fn file(&mut self, at: ClassIx, to: Filed) {
+        let class = &mut self.classes[at];
+        let entry = (class.head, at);
+        match std::mem::replace(&mut class.filed, to) {
+            Filed::Ready => _ = self.ready.remove(&entry),
+            Filed::On(resource) => {
+                let units = self.classes[at].units(resource);
+                if let Some(shelf) = self.resources[resource].shelves.get_mut(&units) {
+                    shelf.filed.remove(&entry);
+                }
+                self.held_tasks.remove(&at);
+            }
+            Filed::Aside => {}
+        }
+        match to {
+            Filed::Ready => _ = self.ready.insert(entry),
+            Filed::On(resource) => {
+                let units = self.classes[at].units(resource);
+                self.resources[resource]
+                    .shelves
+                    .entry(units)
+                    .or_default()
+                    .filed
+                    .insert(entry);
+            }
+            Filed::Aside => {}
+        }
+    }
+
+    fn set_guards(&mut self, at: ClassIx, on: bool) {
+        let class = &self.classes[at];
+        for (resource, units) in &class.key.needs {
+            let shelf = self.resources[*resource].shelves.get_mut(units);
+            if let Some(guards) = shelf.and_then(|shelf| shelf.guards.as_mut()) {
+                if on {
+                    guards.insert((class.head, at));
+                } else {
+                    guards.remove(&(class.head, at));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Maps for looking things up by key. They are never iterated, so that no order of hashes can reach a decision.
+use std::borrow::Borrow;
+// The only hash map of the crate: its hasher is fixed and it is never iterated.
+#[expect(
+    clippy::disallowed_types,
+    reason = "wrapped here so that it cannot be iterated; the hasher is fixed"
+)]
+type Map<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<Mixer>>;
+use std::hash::{Hash, Hasher};
+
+/// A hash map without iteration and with a fixed hasher.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookup<K, V>(Map<K, V>);
+
+impl<K, V> Default for Lookup<K, V> {
+    fn default() -> Self {
+        Self(Map::default())
+    }
+}
+
+impl<K: Eq + Hash, V> Lookup<K, V> {
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get(key)
+    }
+
+    pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get_mut(key)
+    }
+
+    pub fn insert(&mut self, key: K, value: V) {
+        self.0.insert(key, value);
+    }
+
+    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.remove(key)
+    }
+
+    pub fn contains<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.0.contains_key(key)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// A multiplicative hasher: fast for small keys, and the same in every process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        // The golden ratio in 64 bits, as in Fibonacci hashing.
+        self.0 = (self.0.rotate_left(26) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
