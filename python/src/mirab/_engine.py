@@ -13,7 +13,6 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from mirab._context import Body
 from mirab._execute import run_body, run_body_async
 from mirab._failure import failure
 from mirab._interrupt import Interrupt
