@@ -1,1 +1,18 @@
 //! The store: facts committed by one writer, read by many.
+//!
+//! [`SqliteStore`] is the one writer of a file and implements [`mirab_flow::Journal`]: a step's facts are committed
+//! together and fsynced, or none of them is. [`Reader`] reads what is committed, from any thread.
+mod codec;
+mod error;
+mod filter;
+mod limit;
+mod migrations;
+mod reader;
+mod sqlite;
+mod tables;
+
+pub use error::StoreError;
+pub use filter::RunFilter;
+pub use limit::PageLimit;
+pub use reader::Reader;
+pub use sqlite::SqliteStore;
