@@ -15,6 +15,8 @@ mod migrations;
 mod reader;
 mod sqlite;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use error::StoreError;
 pub use filter::RunFilter;

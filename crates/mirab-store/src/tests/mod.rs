@@ -1,0 +1,28 @@
+//! Tests that need a file.
+mod drivers;
+mod full;
+mod histories;
+mod killed;
+mod opening;
+mod plans;
+
+use crate::SqliteStore;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A folder for one test, gone with it.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("store.sqlite")
+    }
+
+    fn open(&self) -> SqliteStore {
+        SqliteStore::open(self.path()).unwrap()
+    }
+}
