@@ -25,12 +25,7 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     pub fn full(rate: Rate, burst: u64, now: Time) -> Self {
-        Self {
-            rate,
-            burst,
-            scaled: i128::from(burst) * rate.scale(),
-            at: now,
-        }
+        Self { rate, burst, scaled: i128::from(burst) * rate.scale(), at: now }
     }
 
     pub fn rate(&self) -> Rate {
@@ -47,11 +42,7 @@ impl Bucket {
         let missing = full - self.scaled;
         let nanos_to_full = ceil_div(missing, self.rate.per_nanosecond());
         let elapsed = i128::from(now.since(self.at));
-        if elapsed >= nanos_to_full {
-            full
-        } else {
-            self.scaled + elapsed * self.rate.per_nanosecond()
-        }
+        if elapsed >= nanos_to_full { full } else { self.scaled + elapsed * self.rate.per_nanosecond() }
     }
 
     /// Whole tokens at `now`, rounded down.
@@ -86,21 +77,12 @@ impl Bucket {
     /// Changes rate and burst: keeps the tokens, cut to between minus one new burst and the new burst.
     pub fn change(&mut self, rate: Rate, burst: u64, now: Time) {
         let state = self.state(now);
-        *self = Self {
-            rate,
-            burst,
-            scaled: 0,
-            at: now,
-        };
+        *self = Self { rate, burst, scaled: 0, at: now };
         self.restore(state, now);
     }
 
     pub fn state(&self, now: Time) -> BucketState {
-        BucketState {
-            scaled: self.scaled_at(now),
-            scale: self.rate.scale(),
-            at: self.at.max(now),
-        }
+        BucketState { scaled: self.scaled_at(now), scale: self.rate.scale(), at: self.at.max(now) }
     }
 
     /// Takes a stored balance over, whatever rate it was written under. The time that passed since is credited when the bucket is next
@@ -122,9 +104,7 @@ fn rescale(value: i128, from: i128, to: i128) -> i128 {
         return value;
     }
     let (whole, rest) = (value.div_euclid(from), value.rem_euclid(from));
-    whole
-        .saturating_mul(to)
-        .saturating_add(rest.checked_mul(to).map_or(0, |product| product / from))
+    whole.saturating_mul(to).saturating_add(rest.checked_mul(to).map_or(0, |product| product / from))
 }
 
 #[cfg(test)]
@@ -137,13 +117,7 @@ mod tests {
         let mut bucket = Bucket::full(Rate::from_decimal(0.001).unwrap(), 1, Time(0));
         bucket.take(1, Time(0));
         assert_eq!(bucket.time_of(1, Time(0)), Some(Time(1_000 * SECOND)));
-        assert_eq!(
-            (
-                bucket.tokens(Time(1_000 * SECOND - 1)),
-                bucket.tokens(Time(1_000 * SECOND))
-            ),
-            (0, 1)
-        );
+        assert_eq!((bucket.tokens(Time(1_000 * SECOND - 1)), bucket.tokens(Time(1_000 * SECOND))), (0, 1));
     }
 
     #[test]

@@ -55,11 +55,7 @@ impl ResourceConfig {
     /// At most `permits` units held at once.
     #[must_use]
     pub fn semaphore(name: &str, permits: u64) -> Self {
-        Self {
-            name: name.into(),
-            limit: Limit::Semaphore { permits },
-            shard: DEFAULT_SHARD.into(),
-        }
+        Self { name: name.into(), limit: Limit::Semaphore { permits }, shard: DEFAULT_SHARD.into() }
     }
 
     /// Units are consumed; they refill at `rate` per second up to `burst`.
@@ -69,11 +65,7 @@ impl ResourceConfig {
     pub fn token_bucket(name: &str, rate: f64, burst: u64) -> Result<Self, Refusal> {
         let rate = Rate::from_decimal(rate).map_err(|why| Refusal::invalid(name, why))?;
         rate.check_burst(burst).map_err(|why| Refusal::invalid(name, why))?;
-        Ok(Self {
-            name: name.into(),
-            limit: Limit::TokenBucket { rate, burst },
-            shard: DEFAULT_SHARD.into(),
-        })
+        Ok(Self { name: name.into(), limit: Limit::TokenBucket { rate, burst }, shard: DEFAULT_SHARD.into() })
     }
 
     /// The same in another shard.

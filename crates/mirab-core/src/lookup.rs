@@ -1,10 +1,7 @@
 //! Maps for looking things up by key. They are never iterated, so that no order of hashes can reach a decision.
 use std::borrow::Borrow;
 // The only hash map of the crate: its hasher is fixed and it is never iterated.
-#[expect(
-    clippy::disallowed_types,
-    reason = "wrapped here so that it cannot be iterated; the hasher is fixed"
-)]
+#[expect(clippy::disallowed_types, reason = "wrapped here so that it cannot be iterated; the hasher is fixed")]
 type Map<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<Mixer>>;
 use std::hash::{Hash, Hasher};
 

@@ -42,16 +42,10 @@ pub fn check_declared(name: &str) -> Result<String, Refusal> {
 pub fn check_requested(name: &str) -> Result<String, Refusal> {
     let name = check_plain(name)?;
     if name.contains('*') {
-        return Err(Refusal::invalid(
-            name,
-            "`*` is for declared patterns, ask for a name without it",
-        ));
+        return Err(Refusal::invalid(name, "`*` is for declared patterns, ask for a name without it"));
     }
     if name.starts_with(TAG) {
-        return Err(Refusal::invalid(
-            name,
-            "`tag:` limits apply to work by its tags, give the work the tag instead",
-        ));
+        return Err(Refusal::invalid(name, "`tag:` limits apply to work by its tags, give the work the tag instead"));
     }
     Ok(name)
 }
@@ -88,10 +82,7 @@ impl Pattern {
     /// `None` for a name without `*`.
     pub fn parse(name: &str) -> Option<Self> {
         let (prefix, suffix) = name.split_once('*')?;
-        Some(Self {
-            prefix: prefix.into(),
-            suffix: suffix.into(),
-        })
+        Some(Self { prefix: prefix.into(), suffix: suffix.into() })
     }
 
     /// The product's own names match no pattern, and tags only a pattern of tags.
@@ -126,31 +117,12 @@ mod tests {
 
     #[test]
     fn case_e7_odd_names_are_fine_and_bad_ones_are_told() {
-        for name in [
-            "a/b",
-            "a b",
-            "%2F",
-            "ünïcode",
-            "日本",
-            "🙂",
-            "..",
-            "my/private/repo-master",
-        ] {
+        for name in ["a/b", "a b", "%2F", "ünïcode", "日本", "🙂", "..", "my/private/repo-master"] {
             assert_eq!(check_declared(name).unwrap(), name);
             assert_eq!(check_requested(name).unwrap(), name);
         }
         let long = "x".repeat(300);
-        for name in [
-            "",
-            "  ",
-            long.as_str(),
-            "a\nb",
-            "a\u{0}b",
-            "{x}",
-            "pool:a",
-            "flow:a",
-            "backfill:1",
-        ] {
+        for name in ["", "  ", long.as_str(), "a\nb", "a\u{0}b", "{x}", "pool:a", "flow:a", "backfill:1"] {
             assert_eq!(check_declared(name).unwrap_err().code(), "InvalidResource", "{name:?}");
             assert_eq!(check_requested(name).unwrap_err().code(), "InvalidResource", "{name:?}");
         }

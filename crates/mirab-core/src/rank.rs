@@ -16,10 +16,6 @@ impl Rank {
             None => -i128::from(priority),
             Some(worth) => i128::from(place.joined_at.0) - i128::from(priority) * i128::from(worth),
         };
-        Self {
-            key,
-            seq: place.seq,
-            call: place.call,
-        }
+        Self { key, seq: place.seq, call: place.call }
     }
 }

@@ -18,10 +18,7 @@ impl Rate {
             return None;
         }
         let divisor = greatest_common_divisor(units, seconds);
-        Some(Rate {
-            units: units / divisor,
-            seconds: seconds / divisor,
-        })
+        Some(Rate { units: units / divisor, seconds: seconds / divisor })
     }
 
     /// Reads a number as its shortest decimal: 0.1 is exactly 1/10.
@@ -30,9 +27,7 @@ impl Rate {
     /// A sentence that says what is wrong, when it is not positive and finite or has more than 18 digits.
     pub fn from_decimal(rate: f64) -> Result<Rate, String> {
         if !rate.is_finite() || rate <= 0.0 {
-            return Err(format!(
-                "the rate is {rate}, expected a number of units per second above 0"
-            ));
+            return Err(format!("the rate is {rate}, expected a number of units per second above 0"));
         }
         let text = format!("{rate}");
         let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
@@ -54,9 +49,7 @@ impl Rate {
         }
         let scaled = i128::from(burst).checked_mul(self.scale());
         if scaled.is_none_or(|scaled| scaled > MOST_SCALED) {
-            return Err(format!(
-                "the burst {burst} is too large to be counted exactly at this rate: lower it"
-            ));
+            return Err(format!("the burst {burst} is too large to be counted exactly at this rate: lower it"));
         }
         Ok(())
     }
@@ -101,11 +94,6 @@ mod tests {
             assert!(Rate::from_decimal(rate).is_err(), "{rate}");
         }
         assert!(Rate::per(1, 1).unwrap().check_burst(0).is_err());
-        assert!(
-            Rate::from_decimal(1.234_567_890_123_4)
-                .unwrap()
-                .check_burst(u64::MAX)
-                .is_err()
-        );
+        assert!(Rate::from_decimal(1.234_567_890_123_4).unwrap().check_burst(u64::MAX).is_err());
     }
 }

@@ -51,10 +51,7 @@ pub enum Refusal {
 impl Refusal {
     /// `InvalidResource` for `name`.
     pub fn invalid(name: impl Into<String>, why: impl Into<String>) -> Self {
-        Refusal::InvalidResource {
-            name: name.into(),
-            why: why.into(),
-        }
+        Refusal::InvalidResource { name: name.into(), why: why.into() }
     }
 
     /// The stable code, as in `docs/reference/errors.md`.
@@ -85,23 +82,13 @@ impl fmt::Display for Refusal {
                     ),
                 }
             }
-            Refusal::ResourceExceedsCapacity {
-                name,
-                need,
-                capacity,
-                held_by_run: true,
-            } => {
+            Refusal::ResourceExceedsCapacity { name, need, capacity, held_by_run: true } => {
                 write!(
                     f,
                     "a task wants {need} of {name:?}, of which its run holds {capacity}: let the run ask for {need}"
                 )
             }
-            Refusal::ResourceExceedsCapacity {
-                name,
-                need,
-                capacity,
-                held_by_run: false,
-            } => {
+            Refusal::ResourceExceedsCapacity { name, need, capacity, held_by_run: false } => {
                 write!(
                     f,
                     "{need} of {name:?} were asked for, but there are {capacity} in all: ask for less, or raise the total"

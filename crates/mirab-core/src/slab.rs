@@ -9,10 +9,7 @@ pub(crate) struct Slab<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self {
-            slots: Vec::new(),
-            holes: Vec::new(),
-        }
+        Self { slots: Vec::new(), holes: Vec::new() }
     }
 }
 
@@ -39,26 +36,19 @@ impl<T> Slab<T> {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.slots
-            .iter()
-            .enumerate()
-            .filter_map(|(at, slot)| Some((at as u32, slot.as_ref()?)))
+        self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at as u32, slot.as_ref()?)))
     }
 }
 
 impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
     fn index(&self, at: u32) -> &T {
-        self.slots[at as usize]
-            .as_ref()
-            .expect("a number of something that is there")
+        self.slots[at as usize].as_ref().expect("a number of something that is there")
     }
 }
 
 impl<T> std::ops::IndexMut<u32> for Slab<T> {
     fn index_mut(&mut self, at: u32) -> &mut T {
-        self.slots[at as usize]
-            .as_mut()
-            .expect("a number of something that is there")
+        self.slots[at as usize].as_mut().expect("a number of something that is there")
     }
 }

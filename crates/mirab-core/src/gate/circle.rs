@@ -25,27 +25,13 @@ impl Gate {
     /// Tasks inside a run that only a better-ranked claim holds back, while that claim waits, through any chain, for that very run:
     /// the best-ranked of them starts all the same.
     pub(super) fn given_way(&mut self) -> Option<(ClassIx, Rank)> {
-        let held: Vec<ClassIx> = self
-            .held_tasks
-            .iter()
-            .copied()
-            .filter(|class| self.fits(*class))
-            .collect();
+        let held: Vec<ClassIx> = self.held_tasks.iter().copied().filter(|class| self.fits(*class)).collect();
         if held.is_empty() {
             return None;
         }
         let stuck = self.reduce(true);
-        let first = |class: ClassIx| {
-            stuck
-                .claims
-                .get(&class)?
-                .first_key_value()
-                .map(|(rank, _)| (*rank, class))
-        };
-        held.into_iter()
-            .filter_map(first)
-            .min()
-            .map(|(rank, class)| (class, rank))
+        let first = |class: ClassIx| stuck.claims.get(&class)?.first_key_value().map(|(rank, _)| (*rank, class));
+        held.into_iter().filter_map(first).min().map(|(rank, class)| (class, rank))
     }
 
     /// Refuses the newest task in a circle of leases, until there is no circle.
@@ -55,16 +41,13 @@ impl Gate {
         }
         loop {
             let circle = self.circle();
-            let Some(&newest) = circle
-                .iter()
-                .max_by_key(|id| self.waiting.get(id).map(|waiting| waiting.place.call))
+            let Some(&newest) = circle.iter().max_by_key(|id| self.waiting.get(id).map(|waiting| waiting.place.call))
             else {
                 return;
             };
             let told = self.tell(&circle);
             self.leave(newest);
-            self.refused
-                .push_back((newest, Refusal::ResourceDeadlock { circle: told }));
+            self.refused.push_back((newest, Refusal::ResourceDeadlock { circle: told }));
             self.pump();
         }
     }
@@ -87,10 +70,7 @@ impl Gate {
 
     /// True when `claim` is short of something that an enclosing body of `other` holds.
     fn waits_for(&self, claim: ClaimId, other: ClaimId) -> bool {
-        let needs = self
-            .waiting
-            .get(&claim)
-            .map(|waiting| &self.classes[waiting.class].key.needs);
+        let needs = self.waiting.get(&claim).map(|waiting| &self.classes[waiting.class].key.needs);
         let short = |resource: ResourceIx, units: u64| match self.resources[resource].store {
             Store::Semaphore { .. } => !self.resources[resource].has(units, self.now),
             Store::Bucket(_) => false,
@@ -98,19 +78,14 @@ impl Gate {
         needs.is_some_and(|needs| {
             needs.iter().any(|(resource, units)| {
                 short(*resource, *units)
-                    && self
-                        .enclosing(other)
-                        .any(|(_, takes)| takes.iter().any(|(of, _)| of == resource))
+                    && self.enclosing(other).any(|(_, takes)| takes.iter().any(|(of, _)| of == resource))
             })
         })
     }
 
     /// The bodies around a waiting task, from the inside out, with what they hold.
     fn enclosing(&self, task: ClaimId) -> impl Iterator<Item = (ClaimId, &[(ResourceIx, u64)])> {
-        let mut at = self
-            .waiting
-            .get(&task)
-            .and_then(|waiting| self.classes[waiting.class].key.parent);
+        let mut at = self.waiting.get(&task).and_then(|waiting| self.classes[waiting.class].key.parent);
         std::iter::from_fn(move || {
             let id = at?;
             let lease = self.leases.get(&id)?;
@@ -122,24 +97,13 @@ impl Gate {
     fn tell(&self, circle: &[ClaimId]) -> String {
         let name = |resource: ResourceIx| self.resources[resource].name.clone();
         let one = |id: &ClaimId| {
-            let holds: Vec<String> = self
-                .enclosing(*id)
-                .flat_map(|(_, takes)| takes.iter().map(|(of, _)| name(*of)))
-                .collect();
+            let holds: Vec<String> =
+                self.enclosing(*id).flat_map(|(_, takes)| takes.iter().map(|(of, _)| name(*of))).collect();
             let root = self.enclosing(*id).last().map_or(*id, |(root, _)| root);
-            let needs = self
-                .waiting
-                .get(id)
-                .map(|waiting| self.classes[waiting.class].key.needs.clone())
-                .unwrap_or_default();
+            let needs =
+                self.waiting.get(id).map(|waiting| self.classes[waiting.class].key.needs.clone()).unwrap_or_default();
             let wants: Vec<String> = needs.iter().map(|(of, _)| name(*of)).collect();
-            format!(
-                "#{} holds {} and its task #{} waits for {}",
-                root.0,
-                holds.join(", "),
-                id.0,
-                wants.join(", ")
-            )
+            format!("#{} holds {} and its task #{} waits for {}", root.0, holds.join(", "), id.0, wants.join(", "))
         };
         circle.iter().map(one).collect::<Vec<_>>().join("; ")
     }
@@ -159,8 +123,7 @@ impl Gate {
             }
             let Some((class, rank)) = left.claims.iter().find_map(|(class, queue)| {
                 let (rank, id) = queue.first_key_value()?;
-                self.can_go(*class, *rank, *id, &left, promises)
-                    .then_some((*class, *rank))
+                self.can_go(*class, *rank, *id, &left, promises).then_some((*class, *rank))
             }) else {
                 return left;
             };
@@ -179,29 +142,17 @@ impl Gate {
     fn all_bodies_that_wait_for_nothing_ended(&self, promises: bool) -> Reduction {
         let counted =
             |class: &ClassIx| (promises || self.classes[*class].key.parent.is_some()) && self.is_satisfiable(*class);
-        let claims: BTreeMap<ClassIx, BTreeMap<Rank, ClaimId>> = self
-            .classes
-            .iter()
-            .filter(|(at, _)| counted(at))
-            .map(|(at, class)| (at, class.queue.clone()))
-            .collect();
+        let claims: BTreeMap<ClassIx, BTreeMap<Rank, ClaimId>> =
+            self.classes.iter().filter(|(at, _)| counted(at)).map(|(at, class)| (at, class.queue.clone())).collect();
         let ids = claims.values().flat_map(|queue| queue.values().copied()).collect();
-        let mut free: BTreeMap<ResourceIx, i128> = self
-            .resources
-            .iter()
-            .map(|(at, resource)| (at, i128::from(resource.capacity())))
-            .collect();
+        let mut free: BTreeMap<ResourceIx, i128> =
+            self.resources.iter().map(|(at, resource)| (at, i128::from(resource.capacity()))).collect();
         for id in &self.parents {
             for (resource, units) in self.leases.get(id).iter().flat_map(|lease| lease.takes.iter()) {
                 *free.entry(*resource).or_default() -= i128::from(*units);
             }
         }
-        Reduction {
-            free,
-            leases: self.parents.clone(),
-            claims,
-            ids,
-        }
+        Reduction { free, leases: self.parents.clone(), claims, ids }
     }
 
     fn can_end(&self, id: ClaimId, left: &Reduction) -> bool {
@@ -216,25 +167,17 @@ impl Gate {
         };
         key.needs.iter().all(enough)
             && !(self.is_cover_short(class, rank) && self.siblings_left(class, id, left))
-            && !(promises
-                && left
-                    .claims
-                    .iter()
-                    .any(|(other, queue)| self.is_above(*other, queue, class, rank)))
+            && !(promises && left.claims.iter().any(|(other, queue)| self.is_above(*other, queue, class, rank)))
     }
 
     /// True when a body that uses units of the same holder cannot end, or an earlier claim for them waits.
     fn siblings_left(&self, class: ClassIx, id: ClaimId, left: &Reduction) -> bool {
         let covered = &self.classes[class].key.covered;
         let shares = |other: &[super::class::Covered]| {
-            other
-                .iter()
-                .any(|(_, _, holder)| covered.iter().any(|(_, _, mine)| mine == holder))
+            other.iter().any(|(_, _, holder)| covered.iter().any(|(_, _, mine)| mine == holder))
         };
         let call = |id: &ClaimId| self.waiting.get(id).map(|waiting| waiting.place.call);
-        left.leases
-            .iter()
-            .any(|lease| self.leases.get(lease).is_some_and(|lease| shares(&lease.covered)))
+        left.leases.iter().any(|lease| self.leases.get(lease).is_some_and(|lease| shares(&lease.covered)))
             || left.claims.iter().any(|(other, queue)| {
                 shares(&self.classes[*other].key.covered) && queue.values().any(|other| call(other) < call(&id))
             })
@@ -243,8 +186,6 @@ impl Gate {
     fn is_above(&self, other: ClassIx, queue: &BTreeMap<Rank, ClaimId>, class: ClassIx, rank: Rank) -> bool {
         let (theirs, ours) = (&self.classes[other].key.needs, &self.classes[class].key.needs);
         queue.first_key_value().is_some_and(|(first, _)| *first < rank)
-            && theirs
-                .iter()
-                .any(|(resource, _)| ours.iter().any(|(of, _)| of == resource))
+            && theirs.iter().any(|(resource, _)| ours.iter().any(|(of, _)| of == resource))
     }
 }

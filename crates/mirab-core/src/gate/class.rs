@@ -51,11 +51,7 @@ impl Class {
     }
 
     pub fn units(&self, resource: ResourceIx) -> u64 {
-        self.key
-            .needs
-            .iter()
-            .find(|(of, _)| *of == resource)
-            .map_or(0, |(_, units)| *units)
+        self.key.needs.iter().find(|(of, _)| *of == resource).map_or(0, |(_, units)| *units)
     }
 }
 

@@ -53,10 +53,7 @@ impl Gate {
         self.advance(now);
         let changed: Vec<ResourceIx> = if let Some((_, of_pattern)) = self.patterns.get_mut(name) {
             *of_pattern = limit;
-            let instances = self
-                .resources
-                .iter()
-                .filter(|(_, resource)| resource.pattern.as_deref() == Some(name));
+            let instances = self.resources.iter().filter(|(_, resource)| resource.pattern.as_deref() == Some(name));
             instances.map(|(at, _)| at).collect()
         } else {
             self.by_name.get(name).copied().into_iter().collect()
@@ -85,10 +82,7 @@ impl Gate {
             return Ok(Found::Resource(resource));
         }
         if let Some(shard) = self.elsewhere.get(name) {
-            return Err(Refusal::ResourceOnOtherShard {
-                name: name.into(),
-                shard: shard.clone(),
-            });
+            return Err(Refusal::ResourceOnOtherShard { name: name.into(), shard: shard.clone() });
         }
         self.patterns
             .iter()
@@ -99,11 +93,7 @@ impl Gate {
     }
 
     fn unknown(&self, name: &str) -> Refusal {
-        let names = self
-            .resources
-            .iter()
-            .filter(|(_, r)| r.pattern.is_none())
-            .map(|(_, r)| r.name.as_str());
+        let names = self.resources.iter().filter(|(_, r)| r.pattern.is_none()).map(|(_, r)| r.name.as_str());
         Refusal::UnknownResource {
             name: name.into(),
             near: near(name, names.chain(self.patterns.keys().map(String::as_str))),
@@ -111,19 +101,13 @@ impl Gate {
     }
 
     pub(super) fn add_resource(&mut self, name: String, pattern: Option<String>, limit: Limit) -> ResourceIx {
-        let resource = self
-            .resources
-            .insert(Resource::new(name.clone(), pattern, limit, self.now));
+        let resource = self.resources.insert(Resource::new(name.clone(), pattern, limit, self.now));
         self.by_name.insert(name, resource);
         resource
     }
 
     pub(super) fn classes_on(&self, resource: ResourceIx) -> Vec<ClassIx> {
-        self.resources[resource]
-            .shelves
-            .values()
-            .flat_map(|shelf| shelf.members.iter().copied())
-            .collect()
+        self.resources[resource].shelves.values().flat_map(|shelf| shelf.members.iter().copied()).collect()
     }
 
     /// Sets the timer of a bucket to when its tokens next reach what somebody waits for.

@@ -17,24 +17,14 @@ impl Gate {
     pub fn explain(&self, id: ClaimId) -> Option<Explanation> {
         let waiting = self.waiting.get(&id)?;
         let key = &self.classes[waiting.class].key;
-        let open = key
-            .needs
-            .iter()
-            .filter_map(|(resource, units)| self.blocked(*resource, *units, waiting));
-        let covered = key
-            .covered
-            .iter()
-            .filter_map(|covered| self.blocked_inside(*covered, waiting));
+        let open = key.needs.iter().filter_map(|(resource, units)| self.blocked(*resource, *units, waiting));
+        let covered = key.covered.iter().filter_map(|covered| self.blocked_inside(*covered, waiting));
         let blocked_on = open.chain(covered).collect();
         let too_much = |(resource, units): &(ResourceIx, u64)| {
             let capacity = self.resources[*resource].capacity();
             capacity > 0 && *units > capacity
         };
-        Some(Explanation {
-            id,
-            blocked_on,
-            unsatisfiable: key.needs.iter().any(too_much),
-        })
+        Some(Explanation { id, blocked_on, unsatisfiable: key.needs.iter().any(too_much) })
     }
 
     fn blocked(&self, at: ResourceIx, need: u64, waiting: &Waiting) -> Option<Blocked> {
@@ -75,25 +65,16 @@ impl Gate {
             .filter(earlier)
             .map(|class| self.classes[*class].queue.range(..waiting.rank).count())
             .sum();
-        let capacity = lease.takes(at).unwrap_or_else(|| {
-            lease
-                .covered
-                .iter()
-                .filter(|(of, ..)| *of == at)
-                .map(|(_, units, _)| units)
-                .sum()
-        });
+        let capacity = lease
+            .takes(at)
+            .unwrap_or_else(|| lease.covered.iter().filter(|(of, ..)| *of == at).map(|(_, units, _)| units).sum());
         let free = capacity.saturating_sub(lease.lent(at));
         if free >= need && ahead == 0 {
             return None;
         }
         let users = body.running.iter().filter_map(|id| {
             let inside = self.leases.get(id)?;
-            let units = inside
-                .covered
-                .iter()
-                .find(|(of, _, from)| *of == at && *from == holder)?
-                .1;
+            let units = inside.covered.iter().find(|(of, _, from)| *of == at && *from == holder)?.1;
             Some((*id, units, inside.started_at))
         });
         let users: Vec<(ClaimId, u64, Time)> = users.collect();
@@ -153,10 +134,7 @@ impl Gate {
     /// Who holds units of a resource, oldest first: claim, units, since when.
     #[must_use]
     pub fn holders(&self, name: &str) -> Vec<(ClaimId, u64, Time)> {
-        self.by_name
-            .get(name)
-            .map(|at| self.resources[*at].holders.iter().collect())
-            .unwrap_or_default()
+        self.by_name.get(name).map(|at| self.resources[*at].holders.iter().collect()).unwrap_or_default()
     }
 
     /// The first waiting claims that need a resource, best rank first.
@@ -178,11 +156,7 @@ impl Gate {
     #[must_use]
     pub fn position(&self, id: ClaimId) -> Option<u64> {
         let rank = self.waiting.get(&id)?.rank;
-        let ahead: usize = self
-            .classes
-            .iter()
-            .map(|(_, class)| class.queue.range(..rank).count())
-            .sum();
+        let ahead: usize = self.classes.iter().map(|(_, class)| class.queue.range(..rank).count()).sum();
         Some(ahead as u64 + 1)
     }
 

@@ -36,18 +36,11 @@ pub(crate) struct Body {
 
 impl Lease {
     pub fn takes(&self, resource: ResourceIx) -> Option<u64> {
-        self.takes
-            .iter()
-            .find(|(of, _)| *of == resource)
-            .map(|(_, units)| *units)
+        self.takes.iter().find(|(of, _)| *of == resource).map(|(_, units)| *units)
     }
 
     pub fn lent(&self, resource: ResourceIx) -> u64 {
-        self.body
-            .as_ref()
-            .and_then(|body| body.lent.get(&resource))
-            .copied()
-            .unwrap_or(0)
+        self.body.as_ref().and_then(|body| body.lent.get(&resource)).copied().unwrap_or(0)
     }
 
     pub fn body_mut(&mut self) -> &mut Body {

@@ -38,10 +38,7 @@ pub struct GateOptions {
 
 impl Default for GateOptions {
     fn default() -> Self {
-        Self {
-            aging: None,
-            shard: DEFAULT_SHARD.into(),
-        }
+        Self { aging: None, shard: DEFAULT_SHARD.into() }
     }
 }
 
@@ -83,10 +80,7 @@ impl Gate {
     /// An empty gate.
     #[must_use]
     pub fn new(options: GateOptions) -> Self {
-        Self {
-            options,
-            ..Self::default()
-        }
+        Self { options, ..Self::default() }
     }
 
     /// The next admitted claim, in the order of starting.
@@ -103,12 +97,7 @@ impl Gate {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Time, TimeoutReason)> {
         let &(at, resource) = self.timers.first()?;
-        Some((
-            at,
-            TimeoutReason::Tokens {
-                resource: self.resources[resource].name.clone(),
-            },
-        ))
+        Some((at, TimeoutReason::Tokens { resource: self.resources[resource].name.clone() }))
     }
 
     /// Lets start what time alone allows.

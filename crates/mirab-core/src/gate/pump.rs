@@ -72,27 +72,19 @@ impl Gate {
         if let Some((short, _)) = needs().find(|(resource, units)| !self.resources[*resource].has(*units, self.now)) {
             return Some(Block::Short(*short));
         }
-        needs()
-            .find(|(resource, _)| self.is_held(*resource, class.head))
-            .map(|(held, _)| Block::Held(*held))
+        needs().find(|(resource, _)| self.is_held(*resource, class.head)).map(|(held, _)| Block::Held(*held))
     }
 
     /// True when a claim above `rank` is short of the resource.
     fn is_held(&self, resource: ResourceIx, rank: Rank) -> bool {
-        self.resources[resource]
-            .guard(self.now)
-            .is_some_and(|(guard, _)| guard < rank)
+        self.resources[resource].guard(self.now).is_some_and(|(guard, _)| guard < rank)
     }
 
     /// True when nothing that the class needs is short.
     pub(super) fn fits(&self, class: ClassIx) -> bool {
         let class = &self.classes[class];
         class.startable
-            && class
-                .key
-                .needs
-                .iter()
-                .all(|(resource, units)| self.resources[*resource].has(*units, self.now))
+            && class.key.needs.iter().all(|(resource, units)| self.resources[*resource].has(*units, self.now))
     }
 
     fn start(&mut self, class: ClassIx, rank: Rank) {
@@ -108,32 +100,20 @@ impl Gate {
             if let Some(lease) = self.leases.get_mut(&holder) {
                 *lease.body_mut().lent.entry(resource).or_default() += units;
             }
-            start
-                .covered
-                .push((self.resources[resource].name.clone(), units, holder));
+            start.covered.push((self.resources[resource].name.clone(), units, holder));
         }
         if let Some(lease) = key.parent.and_then(|parent| self.leases.get_mut(&parent)) {
             let body = lease.body_mut();
             body.waiting.remove(&id);
             body.running.insert(id);
         }
-        let semaphores = key
-            .needs
-            .iter()
-            .filter(|(of, _)| matches!(self.resources[*of].store, Store::Semaphore { .. }));
+        let semaphores =
+            key.needs.iter().filter(|(of, _)| matches!(self.resources[*of].store, Store::Semaphore { .. }));
         let takes: Box<[(ResourceIx, u64)]> = semaphores.copied().collect();
         let (parent, priority, place) = (key.parent, key.priority, waiting.place);
         let covered = key.covered.clone();
-        let lease = Lease {
-            fence: start.fence,
-            takes,
-            covered,
-            parent,
-            priority,
-            place,
-            started_at: self.now,
-            body: None,
-        };
+        let lease =
+            Lease { fence: start.fence, takes, covered, parent, priority, place, started_at: self.now, body: None };
         self.leases.insert(id, lease);
         self.counters.starts += 1;
         self.starts.push_back(start);
@@ -160,14 +140,7 @@ impl Gate {
                 }
             }
         }
-        Start {
-            id,
-            fence,
-            at: self.now,
-            takes,
-            covered: Vec::new(),
-            buckets,
-        }
+        Start { id, fence, at: self.now, takes, covered: Vec::new(), buckets }
     }
 
     /// After the head of a class came, went or moved: files it anew, or removes the class when nothing is left of it.
@@ -211,35 +184,21 @@ impl Gate {
 
     /// False when a total no longer allows it, or is paused at 0.
     pub(super) fn is_satisfiable(&self, class: ClassIx) -> bool {
-        self.classes[class]
-            .key
-            .needs
-            .iter()
-            .all(|(resource, units)| *units <= self.resources[*resource].capacity())
+        self.classes[class].key.needs.iter().all(|(resource, units)| *units <= self.resources[*resource].capacity())
     }
 
     /// True when units that an enclosing body holds are in use by its siblings, or an earlier sibling waits for them.
     pub(super) fn is_cover_short(&self, class: ClassIx, rank: Rank) -> bool {
-        self.classes[class]
-            .key
-            .covered
-            .iter()
-            .any(|&(resource, units, holder)| {
-                let Some(lease) = self.leases.get(&holder) else {
-                    return false;
-                };
-                let held = lease.takes(resource).unwrap_or(0)
-                    + lease
-                        .covered
-                        .iter()
-                        .filter(|(of, ..)| *of == resource)
-                        .map(|(_, units, _)| units)
-                        .sum::<u64>();
-                let borrowers = lease.body.iter().flat_map(|body| body.borrowers.iter());
-                let wants =
-                    |other: &Class| other.head < rank && other.key.covered.iter().any(|(of, ..)| *of == resource);
-                lease.lent(resource) + units > held || borrowers.map(|other| &self.classes[*other]).any(wants)
-            })
+        self.classes[class].key.covered.iter().any(|&(resource, units, holder)| {
+            let Some(lease) = self.leases.get(&holder) else {
+                return false;
+            };
+            let held = lease.takes(resource).unwrap_or(0)
+                + lease.covered.iter().filter(|(of, ..)| *of == resource).map(|(_, units, _)| units).sum::<u64>();
+            let borrowers = lease.body.iter().flat_map(|body| body.borrowers.iter());
+            let wants = |other: &Class| other.head < rank && other.key.covered.iter().any(|(of, ..)| *of == resource);
+            lease.lent(resource) + units > held || borrowers.map(|other| &self.classes[*other]).any(wants)
+        })
     }
 
     /// Moves a class from where it is filed to another place.
@@ -261,12 +220,7 @@ impl Gate {
             Filed::Ready => _ = self.ready.insert(entry),
             Filed::On(resource) => {
                 let units = self.classes[at].units(resource);
-                self.resources[resource]
-                    .shelves
-                    .entry(units)
-                    .or_default()
-                    .filed
-                    .insert(entry);
+                self.resources[resource].shelves.entry(units).or_default().filed.insert(entry);
             }
             Filed::Aside => {}
         }

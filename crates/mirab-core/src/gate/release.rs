@@ -25,10 +25,8 @@ impl Gate {
             self.touch(resource);
         }
         for &(resource, units, holder) in &lease.covered {
-            if let Some(lent) = self
-                .leases
-                .get_mut(&holder)
-                .and_then(|lease| lease.body.as_mut()?.lent.get_mut(&resource))
+            if let Some(lent) =
+                self.leases.get_mut(&holder).and_then(|lease| lease.body.as_mut()?.lent.get_mut(&resource))
             {
                 *lent -= units;
             }
@@ -48,12 +46,7 @@ impl Gate {
         let body = self.leases.get(&id).and_then(|lease| lease.body.as_ref());
         for task in body.map(|body| body.waiting.clone()).unwrap_or_default() {
             self.leave(task);
-            self.refused.push_back((
-                task,
-                Refusal::InvalidClaim {
-                    why: "the enclosing body has ended".into(),
-                },
-            ));
+            self.refused.push_back((task, Refusal::InvalidClaim { why: "the enclosing body has ended".into() }));
         }
     }
 

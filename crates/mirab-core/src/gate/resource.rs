@@ -89,10 +89,7 @@ impl Resource {
         let store = match limit {
             Limit::Semaphore { permits } => {
                 // Declared at 0, any amount may wait for it.
-                Store::Semaphore {
-                    permits,
-                    last_positive: if permits == 0 { u64::MAX } else { permits },
-                }
+                Store::Semaphore { permits, last_positive: if permits == 0 { u64::MAX } else { permits } }
             }
             Limit::TokenBucket { rate, burst } => Store::Bucket(Bucket::full(rate, burst, now)),
         };
@@ -141,10 +138,7 @@ impl Resource {
     pub fn limit(&self) -> Limit {
         match &self.store {
             Store::Semaphore { permits, .. } => Limit::Semaphore { permits: *permits },
-            Store::Bucket(bucket) => Limit::TokenBucket {
-                rate: bucket.rate(),
-                burst: bucket.burst(),
-            },
+            Store::Bucket(bucket) => Limit::TokenBucket { rate: bucket.rate(), burst: bucket.burst() },
         }
     }
 
@@ -164,19 +158,13 @@ impl Resource {
     pub fn guard(&self, now: Time) -> Option<(Rank, ClassIx)> {
         let free = u64::try_from(self.free(now)).unwrap_or(0);
         let above = self.shelves.range(free.saturating_add(1)..);
-        above
-            .filter_map(|(_, shelf)| shelf.guards.as_ref()?.first().copied())
-            .min()
+        above.filter_map(|(_, shelf)| shelf.guards.as_ref()?.first().copied()).min()
     }
 
     /// The best-ranked class filed here that this resource no longer blocks.
     pub fn candidate(&self, now: Time) -> Option<(Rank, ClassIx)> {
         let free = u64::try_from(self.free(now)).ok()?;
-        let best = self
-            .shelves
-            .range(..=free)
-            .filter_map(|(_, shelf)| shelf.filed.first().copied())
-            .min()?;
+        let best = self.shelves.range(..=free).filter_map(|(_, shelf)| shelf.filed.first().copied()).min()?;
         match self.guard(now) {
             Some(guard) if guard < best => None,
             _ => Some(best),

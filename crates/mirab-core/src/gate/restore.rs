@@ -52,34 +52,19 @@ impl Gate {
     /// `UnknownResource` when a name is no longer declared, `InvalidClaim` when the id is in use. Then nothing has changed.
     pub fn restore_lease(&mut self, now: Time, stored: StoredLease<'_>) -> Result<(), Refusal> {
         if self.waiting.contains(&stored.id) || self.leases.contains(&stored.id) {
-            return Err(Refusal::InvalidClaim {
-                why: format!("claim {} waits or holds already", stored.id.0),
-            });
+            return Err(Refusal::InvalidClaim { why: format!("claim {} waits or holds already", stored.id.0) });
         }
-        for name in stored
-            .takes
-            .iter()
-            .map(|(name, _)| name)
-            .chain(stored.covered.iter().map(|(name, ..)| name))
-        {
+        for name in stored.takes.iter().map(|(name, _)| name).chain(stored.covered.iter().map(|(name, ..)| name)) {
             self.find(name)?;
         }
         self.advance(now);
-        let takes: Box<[(ResourceIx, u64)]> = stored
-            .takes
-            .iter()
-            .map(|(name, units)| (self.number(name), *units))
-            .collect();
+        let takes: Box<[(ResourceIx, u64)]> =
+            stored.takes.iter().map(|(name, units)| (self.number(name), *units)).collect();
         for &(resource, units) in &takes {
-            self.resources[resource]
-                .holders
-                .insert(stored.started_at, stored.id, units);
+            self.resources[resource].holders.insert(stored.started_at, stored.id, units);
         }
-        let covered: Box<[_]> = stored
-            .covered
-            .iter()
-            .map(|(name, units, holder)| (self.number(name), *units, *holder))
-            .collect();
+        let covered: Box<[_]> =
+            stored.covered.iter().map(|(name, units, holder)| (self.number(name), *units, *holder)).collect();
         for &(resource, units, holder) in &covered {
             if let Some(lease) = self.leases.get_mut(&holder) {
                 *lease.body_mut().lent.entry(resource).or_default() += units;
@@ -91,28 +76,8 @@ impl Gate {
             lease.body_mut().running.insert(stored.id);
             self.parents.insert(parent);
         }
-        let StoredLease {
-            id,
-            fence,
-            priority,
-            parent,
-            place,
-            started_at,
-            ..
-        } = stored;
-        self.leases.insert(
-            id,
-            Lease {
-                fence,
-                takes,
-                covered,
-                parent,
-                priority,
-                place,
-                started_at,
-                body: None,
-            },
-        );
+        let StoredLease { id, fence, priority, parent, place, started_at, .. } = stored;
+        self.leases.insert(id, Lease { fence, takes, covered, parent, priority, place, started_at, body: None });
         self.restore_counters(place.seq.max(place.call) + 1, fence.0 + 1);
         Ok(())
     }

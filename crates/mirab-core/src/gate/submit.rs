@@ -22,25 +22,16 @@ impl Gate {
     pub fn submit(&mut self, now: Time, claim: Submission<'_>) -> Result<Place, Refusal> {
         // Everything is checked before anything moves: a refusal changes nothing.
         if self.waiting.contains(&claim.id) || self.leases.contains(&claim.id) {
-            return Err(Refusal::InvalidClaim {
-                why: format!("claim {} waits or holds already", claim.id.0),
-            });
+            return Err(Refusal::InvalidClaim { why: format!("claim {} waits or holds already", claim.id.0) });
         }
         self.check_needs(claim.needs, claim.parent)?;
         self.advance(now);
         let (needs, covered) = self.resolve(claim.needs, claim.parent);
         let place = claim.place.unwrap_or_else(|| self.new_place(claim.parent));
         self.next_seq = self.next_seq.max(place.seq + 1).max(place.call + 1);
-        let priority = claim
-            .parent
-            .and_then(|parent| self.leases.get(&parent))
-            .map_or(claim.priority, |lease| lease.priority);
-        let key = ClassKey {
-            needs: needs.into(),
-            covered: covered.into(),
-            parent: claim.parent,
-            priority,
-        };
+        let priority =
+            claim.parent.and_then(|parent| self.leases.get(&parent)).map_or(claim.priority, |lease| lease.priority);
+        let key = ClassKey { needs: needs.into(), covered: covered.into(), parent: claim.parent, priority };
         self.join(claim.id, key, place);
         self.pump();
         if claim.parent.is_some() && self.waiting.contains(&claim.id) {
@@ -78,24 +69,17 @@ impl Gate {
     /// The same as for [`Gate::submit`].
     pub fn check_needs(&self, needs: &[(&str, u64)], parent: Option<ClaimId>) -> Result<(), Refusal> {
         if parent.is_some_and(|parent| !self.leases.contains(&parent)) {
-            return Err(Refusal::InvalidClaim {
-                why: "the enclosing body holds no lease any more".into(),
-            });
+            return Err(Refusal::InvalidClaim { why: "the enclosing body holds no lease any more".into() });
         }
         for (at, &(name, units)) in needs.iter().enumerate() {
             if units == 0 {
-                return Err(Refusal::invalid(
-                    name,
-                    "0 units were asked for, expected a whole number of at least 1",
-                ));
+                return Err(Refusal::invalid(name, "0 units were asked for, expected a whole number of at least 1"));
             }
             if needs[..at].iter().any(|(earlier, _)| *earlier == name) {
                 continue;
             }
-            let need = needs[at..]
-                .iter()
-                .filter(|(other, _)| *other == name)
-                .fold(0u64, |sum, (_, u)| sum.saturating_add(*u));
+            let need =
+                needs[at..].iter().filter(|(other, _)| *other == name).fold(0u64, |sum, (_, u)| sum.saturating_add(*u));
             self.check_amount(name, need, parent)?;
         }
         Ok(())
@@ -107,22 +91,10 @@ impl Gate {
                 Some((_, held)) => (held, true),
                 None => (self.resources[resource].most(), false),
             },
-            Found::Instance(_, limit) => (
-                if limit.capacity() == 0 {
-                    u64::MAX
-                } else {
-                    limit.capacity()
-                },
-                false,
-            ),
+            Found::Instance(_, limit) => (if limit.capacity() == 0 { u64::MAX } else { limit.capacity() }, false),
         };
         if need > capacity {
-            return Err(Refusal::ResourceExceedsCapacity {
-                name: name.into(),
-                need,
-                capacity,
-                held_by_run,
-            });
+            return Err(Refusal::ResourceExceedsCapacity { name: name.into(), need, capacity, held_by_run });
         }
         Ok(())
     }
@@ -132,12 +104,7 @@ impl Gate {
         let mut at = parent;
         while let Some(id) = at {
             let lease = self.leases.get(&id)?;
-            let lent: u64 = lease
-                .covered
-                .iter()
-                .filter(|(of, ..)| *of == resource)
-                .map(|(_, units, _)| units)
-                .sum();
+            let lent: u64 = lease.covered.iter().filter(|(of, ..)| *of == resource).map(|(_, units, _)| units).sum();
             let has = lease.takes(resource).unwrap_or(0) + lent;
             if has > 0 {
                 return Some((id, has));
@@ -181,16 +148,8 @@ impl Gate {
 
     fn new_place(&self, parent: Option<ClaimId>) -> Place {
         match parent.and_then(|parent| self.leases.get(&parent)) {
-            Some(lease) => Place {
-                seq: lease.place.seq,
-                call: self.next_seq,
-                joined_at: lease.place.joined_at,
-            },
-            None => Place {
-                seq: self.next_seq,
-                call: 0,
-                joined_at: self.now,
-            },
+            Some(lease) => Place { seq: lease.place.seq, call: self.next_seq, joined_at: lease.place.joined_at },
+            None => Place { seq: self.next_seq, call: 0, joined_at: self.now },
         }
     }
 
@@ -241,22 +200,11 @@ impl Gate {
 
     fn add_class(&mut self, key: ClassKey, head: Rank) -> ClassIx {
         let (needs, covered) = (key.needs.clone(), key.covered.clone());
-        let class = Class {
-            key: key.clone(),
-            queue: BTreeMap::new(),
-            filed: Filed::Aside,
-            head,
-            startable: false,
-        };
+        let class = Class { key: key.clone(), queue: BTreeMap::new(), filed: Filed::Aside, head, startable: false };
         let class = self.classes.insert(class);
         self.by_key.insert(key, class);
         for &(resource, units) in &needs {
-            self.resources[resource]
-                .shelves
-                .entry(units)
-                .or_default()
-                .members
-                .insert(class);
+            self.resources[resource].shelves.entry(units).or_default().members.insert(class);
             self.keep_guards(resource);
             // A bucket's timer may have to be set for it.
             self.touch(resource);
