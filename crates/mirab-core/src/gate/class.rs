@@ -3,6 +3,7 @@ use super::resource::ResourceIx;
 use crate::ids::{ClaimId, Place};
 use crate::rank::Rank;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Number of a class within its gate.
 pub(crate) type ClassIx = u32;
@@ -36,13 +37,15 @@ pub(crate) enum Filed {
 /// A class of waiting claims.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    pub key: ClassKey,
+    pub key: Arc<ClassKey>,
     pub queue: BTreeMap<Rank, ClaimId>,
     pub filed: Filed,
     /// The rank of the head under which the class is filed and stands among guards.
     pub head: Rank,
     /// True when its head could start as things are, if units came free.
     pub startable: bool,
+    /// The semaphores among its needs.
+    pub takes: Arc<[(ResourceIx, u64)]>,
 }
 
 impl Class {
@@ -59,6 +62,5 @@ impl Class {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub class: ClassIx,
-    pub rank: Rank,
     pub place: Place,
 }

@@ -107,7 +107,7 @@ impl Gate {
     }
 
     pub(super) fn classes_on(&self, resource: ResourceIx) -> Vec<ClassIx> {
-        self.resources[resource].shelves.values().flat_map(|shelf| shelf.members.iter().copied()).collect()
+        self.resources[resource].shelves.iter().flat_map(|shelf| shelf.members.iter().copied()).collect()
     }
 
     /// Sets the timer of a bucket to when its tokens next reach what somebody waits for.

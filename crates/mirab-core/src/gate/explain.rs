@@ -29,7 +29,8 @@ impl Gate {
 
     fn blocked(&self, at: ResourceIx, need: u64, waiting: &Waiting) -> Option<Blocked> {
         let resource = &self.resources[at];
-        let behind = resource.guard(self.now).filter(|(guard, _)| *guard < waiting.rank);
+        let rank = self.rank(waiting);
+        let behind = resource.guard(self.now).filter(|(guard, _)| *guard < rank);
         let behind = behind.map(|(_, class)| self.classes[class].head_id());
         if resource.has(need, self.now) && behind.is_none() {
             return None;
@@ -46,25 +47,21 @@ impl Gate {
             holders: resource.holders.iter().take(HOLDERS_NAMED).collect(),
             holders_total: resource.holders.len() as u64,
             behind,
-            ahead: self.ahead(resource, waiting.rank),
+            ahead: self.ahead(resource, rank),
             tokens_at,
         })
     }
 
     /// For units of an enclosing body: its other tasks are the holders.
     fn blocked_inside(&self, (at, need, holder): (ResourceIx, u64, ClaimId), waiting: &Waiting) -> Option<Blocked> {
+        let rank = self.rank(waiting);
         let lease = self.leases.get(&holder)?;
         let body = lease.body.as_ref()?;
         let earlier = |class: &&u32| {
-            self.classes[**class].head < waiting.rank
-                && self.classes[**class].key.covered.iter().any(|(of, ..)| *of == at)
+            self.classes[**class].head < rank && self.classes[**class].key.covered.iter().any(|(of, ..)| *of == at)
         };
-        let ahead: usize = body
-            .borrowers
-            .iter()
-            .filter(earlier)
-            .map(|class| self.classes[*class].queue.range(..waiting.rank).count())
-            .sum();
+        let ahead: usize =
+            body.borrowers.iter().filter(earlier).map(|class| self.classes[*class].queue.range(..rank).count()).sum();
         let capacity = lease
             .takes(at)
             .unwrap_or_else(|| lease.covered.iter().filter(|(of, ..)| *of == at).map(|(_, units, _)| units).sum());
@@ -93,7 +90,7 @@ impl Gate {
 
     fn ahead(&self, resource: &Resource, rank: Rank) -> u64 {
         let mut ahead = 0;
-        for class in resource.shelves.values().flat_map(|shelf| &shelf.members) {
+        for class in resource.shelves.iter().flat_map(|shelf| &shelf.members) {
             let left = AHEAD_LIMIT as usize - ahead;
             ahead += self.classes[*class].queue.range(..rank).take(left).count();
         }
@@ -120,7 +117,7 @@ impl Gate {
     }
 
     fn view(&self, resource: &Resource) -> ResourceView {
-        let classes = resource.shelves.values().flat_map(|shelf| &shelf.members);
+        let classes = resource.shelves.iter().flat_map(|shelf| &shelf.members);
         ResourceView {
             name: resource.name.clone(),
             limit: resource.limit(),
@@ -155,7 +152,7 @@ impl Gate {
     /// How many claims rank ahead of a waiting claim, plus one.
     #[must_use]
     pub fn position(&self, id: ClaimId) -> Option<u64> {
-        let rank = self.waiting.get(&id)?.rank;
+        let rank = self.rank(self.waiting.get(&id)?);
         let ahead: usize = self.classes.iter().map(|(_, class)| class.queue.range(..rank).count()).sum();
         Some(ahead as u64 + 1)
     }

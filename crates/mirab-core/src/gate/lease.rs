@@ -4,13 +4,14 @@ use super::resource::ResourceIx;
 use crate::ids::{ClaimId, Fence, Place};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// An admitted claim.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub fence: Fence,
     /// Semaphore units held.
-    pub takes: Box<[(ResourceIx, u64)]>,
+    pub takes: Arc<[(ResourceIx, u64)]>,
     /// Units of enclosing bodies that it uses.
     pub covered: Box<[Covered]>,
     pub parent: Option<ClaimId>,

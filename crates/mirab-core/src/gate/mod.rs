@@ -26,6 +26,7 @@ use class::{Class, ClassIx, ClassKey, Waiting};
 use lease::Lease;
 use resource::{Resource, ResourceIx};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Options of a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ pub struct Gate {
     /// Names declared for another shard, with that shard.
     elsewhere: BTreeMap<String, String>,
     classes: Slab<Class>,
-    by_key: Lookup<ClassKey, ClassIx>,
+    by_key: Lookup<Arc<ClassKey>, ClassIx>,
     waiting: Lookup<ClaimId, Waiting>,
     leases: Lookup<ClaimId, Lease>,
     /// Leases that have something running or waiting inside.
@@ -122,6 +123,11 @@ impl Gate {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// The rank of a waiting claim.
+    fn rank(&self, waiting: &Waiting) -> Rank {
+        Rank::new(self.classes[waiting.class].key.priority, waiting.place, self.options.aging)
     }
 
     /// Takes the time over. Buckets whose instant has come are looked at in this step; a late call gives what is there now, not what

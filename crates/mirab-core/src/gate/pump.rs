@@ -6,6 +6,7 @@ use super::resource::{ResourceIx, Store};
 use crate::api::Start;
 use crate::ids::{ClaimId, Fence};
 use crate::rank::Rank;
+use std::sync::Arc;
 
 /// What keeps a class's head from starting.
 enum Block {
@@ -67,12 +68,22 @@ impl Gate {
     }
 
     fn block(&self, class: ClassIx) -> Option<Block> {
-        let class = &self.classes[class];
-        let needs = || class.key.needs.iter();
-        if let Some((short, _)) = needs().find(|(resource, units)| !self.resources[*resource].has(*units, self.now)) {
-            return Some(Block::Short(*short));
+        if let Some(short) = self.short(class) {
+            return Some(Block::Short(short));
         }
-        needs().find(|(resource, _)| self.is_held(*resource, class.head)).map(|(held, _)| Block::Held(*held))
+        let class = &self.classes[class];
+        class
+            .key
+            .needs
+            .iter()
+            .find(|(resource, _)| self.is_held(*resource, class.head))
+            .map(|(held, _)| Block::Held(*held))
+    }
+
+    /// The first resource that the class needs more of than is free.
+    fn short(&self, class: ClassIx) -> Option<ResourceIx> {
+        let mut needs = self.classes[class].key.needs.iter();
+        needs.find(|(resource, units)| !self.resources[*resource].has(*units, self.now)).map(|(short, _)| *short)
     }
 
     /// True when a claim above `rank` is short of the resource.
@@ -82,9 +93,7 @@ impl Gate {
 
     /// True when nothing that the class needs is short.
     pub(super) fn fits(&self, class: ClassIx) -> bool {
-        let class = &self.classes[class];
-        class.startable
-            && class.key.needs.iter().all(|(resource, units)| self.resources[*resource].has(*units, self.now))
+        self.classes[class].startable && self.short(class).is_none()
     }
 
     fn start(&mut self, class: ClassIx, rank: Rank) {
@@ -94,7 +103,7 @@ impl Gate {
         let Some(waiting) = self.waiting.remove(&id) else {
             return;
         };
-        let key = self.classes[class].key.clone();
+        let (key, takes) = (Arc::clone(&self.classes[class].key), Arc::clone(&self.classes[class].takes));
         let mut start = self.take(id, &key.needs);
         for &(resource, units, holder) in &key.covered {
             if let Some(lease) = self.leases.get_mut(&holder) {
@@ -107,14 +116,9 @@ impl Gate {
             body.waiting.remove(&id);
             body.running.insert(id);
         }
-        let semaphores =
-            key.needs.iter().filter(|(of, _)| matches!(self.resources[*of].store, Store::Semaphore { .. }));
-        let takes: Box<[(ResourceIx, u64)]> = semaphores.copied().collect();
-        let (parent, priority, place) = (key.parent, key.priority, waiting.place);
-        let covered = key.covered.clone();
-        let lease =
-            Lease { fence: start.fence, takes, covered, parent, priority, place, started_at: self.now, body: None };
-        self.leases.insert(id, lease);
+        let (fence, place, started_at) = (start.fence, waiting.place, self.now);
+        let (parent, priority, covered) = (key.parent, key.priority, key.covered.clone());
+        self.leases.insert(id, Lease { fence, takes, covered, parent, priority, place, started_at, body: None });
         self.counters.starts += 1;
         self.starts.push_back(start);
         self.head_changed(class);
@@ -164,10 +168,12 @@ impl Gate {
         }
         self.set_guards(class, startable);
         self.classes[class].startable = startable;
-        self.file(class, if startable { Filed::Ready } else { Filed::Aside });
+        // What is short now stays short until the resource is touched: no need to look at it again in this step.
+        let short = || self.short(class).map_or(Filed::Ready, Filed::On);
+        self.file(class, if startable { short() } else { Filed::Aside });
         if !startable {
             // It may have been what others were held back for.
-            for (resource, _) in self.classes[class].key.needs.clone() {
+            for &(resource, _) in &Arc::clone(&self.classes[class].key).needs {
                 self.touch(resource);
             }
         }
@@ -209,7 +215,7 @@ impl Gate {
             Filed::Ready => _ = self.ready.remove(&entry),
             Filed::On(resource) => {
                 let units = self.classes[at].units(resource);
-                if let Some(shelf) = self.resources[resource].shelves.get_mut(&units) {
+                if let Some(shelf) = self.resources[resource].shelves.get_mut(units) {
                     shelf.filed.remove(&entry);
                 }
                 self.held_tasks.remove(&at);
@@ -220,7 +226,7 @@ impl Gate {
             Filed::Ready => _ = self.ready.insert(entry),
             Filed::On(resource) => {
                 let units = self.classes[at].units(resource);
-                self.resources[resource].shelves.entry(units).or_default().filed.insert(entry);
+                self.resources[resource].shelves.get_or_add(units).filed.insert(entry);
             }
             Filed::Aside => {}
         }
@@ -229,7 +235,7 @@ impl Gate {
     fn set_guards(&mut self, at: ClassIx, on: bool) {
         let class = &self.classes[at];
         for (resource, units) in &class.key.needs {
-            let shelf = self.resources[*resource].shelves.get_mut(units);
+            let shelf = self.resources[*resource].shelves.get_mut(*units);
             if let Some(guards) = shelf.and_then(|shelf| shelf.guards.as_mut()) {
                 if on {
                     guards.insert((class.head, at));

@@ -20,7 +20,7 @@ impl Gate {
             return Release::Double;
         };
         self.parents.remove(&id);
-        for &(resource, _) in &lease.takes {
+        for &(resource, _) in lease.takes.iter() {
             self.resources[resource].holders.remove(lease.started_at, id);
             self.touch(resource);
         }

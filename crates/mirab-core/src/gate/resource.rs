@@ -57,8 +57,10 @@ impl Holders {
 }
 
 /// All waiting classes that ask for the same number of units of one resource.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shelf {
+    /// So many.
+    pub units: u64,
     /// Every class that asks for so many.
     pub members: BTreeSet<ClassIx>,
     /// Those that are filed here because this resource blocks them, in the order of their heads.
@@ -66,6 +68,51 @@ pub(crate) struct Shelf {
     /// The heads of all that could start as things are, wherever they are filed: the first is what may protect this resource. Kept
     /// only where something asks for fewer units than this shelf, for only such claims can be held back by it.
     pub guards: Option<BTreeSet<(Rank, ClassIx)>>,
+}
+
+/// Shelves in the order of their units: mostly one, seldom more than a few.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shelves(Vec<Shelf>);
+
+impl Shelves {
+    fn find(&self, units: u64) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&units, |shelf| shelf.units)
+    }
+
+    pub fn get_mut(&mut self, units: u64) -> Option<&mut Shelf> {
+        self.find(units).ok().map(|at| &mut self.0[at])
+    }
+
+    pub fn get_or_add(&mut self, units: u64) -> &mut Shelf {
+        let at = self.find(units).unwrap_or_else(|at| {
+            self.0.insert(at, Shelf { units, members: BTreeSet::new(), filed: BTreeSet::new(), guards: None });
+            at
+        });
+        &mut self.0[at]
+    }
+
+    pub fn remove(&mut self, units: u64) {
+        if let Ok(at) = self.find(units) {
+            self.0.remove(at);
+        }
+    }
+
+    pub fn iter(&self) -> std::slice::Iter<'_, Shelf> {
+        self.0.iter()
+    }
+
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Shelf> {
+        self.0.iter_mut()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those that ask for at most `units`, and those that ask for more.
+    fn split(&self, units: u64) -> (&[Shelf], &[Shelf]) {
+        self.0.split_at(self.0.partition_point(|shelf| shelf.units <= units))
+    }
 }
 
 /// A resource of the gate.
@@ -77,7 +124,7 @@ pub(crate) struct Resource {
     pub store: Store,
     pub holders: Holders,
     /// By units asked for.
-    pub shelves: BTreeMap<u64, Shelf>,
+    pub shelves: Shelves,
     /// When its timer is set to fire (buckets only).
     pub timer: Option<Time>,
     /// True while this step has to look for claims that it may let start.
@@ -98,7 +145,7 @@ impl Resource {
             pattern,
             store,
             holders: Holders::default(),
-            shelves: BTreeMap::new(),
+            shelves: Shelves::default(),
             timer: None,
             touched: false,
         }
@@ -156,29 +203,29 @@ impl Resource {
 
     /// The best-ranked waiting claim that could start as things are but is short of this resource: nothing below it may take from it.
     pub fn guard(&self, now: Time) -> Option<(Rank, ClassIx)> {
-        let free = u64::try_from(self.free(now)).unwrap_or(0);
-        let above = self.shelves.range(free.saturating_add(1)..);
-        above.filter_map(|(_, shelf)| shelf.guards.as_ref()?.first().copied()).min()
+        let (_, short) = self.shelves.split(self.whole_free(now));
+        short.iter().filter_map(|shelf| shelf.guards.as_ref()?.first().copied()).min()
     }
 
     /// The best-ranked class filed here that this resource no longer blocks.
     pub fn candidate(&self, now: Time) -> Option<(Rank, ClassIx)> {
-        let free = u64::try_from(self.free(now)).ok()?;
-        let best = self.shelves.range(..=free).filter_map(|(_, shelf)| shelf.filed.first().copied()).min()?;
+        let (fitting, _) = self.shelves.split(self.whole_free(now));
+        let best = fitting.iter().filter_map(|shelf| shelf.filed.first().copied()).min()?;
         match self.guard(now) {
             Some(guard) if guard < best => None,
             _ => Some(best),
         }
     }
 
+    fn whole_free(&self, now: Time) -> u64 {
+        u64::try_from(self.free(now)).unwrap_or(0)
+    }
+
     /// The next instant at which the tokens reach what some waiting class asks for.
     pub fn next_tokens(&self, now: Time) -> Option<Time> {
-        let Store::Bucket(bucket) = &self.store else {
-            return None;
-        };
-        let have = u64::try_from(bucket.tokens(now)).unwrap_or(0);
-        let (&units, _) = self.shelves.range(have.saturating_add(1)..).next()?;
-        bucket.time_of(units, now)
+        let Store::Bucket(bucket) = &self.store else { return None };
+        let (_, short) = self.shelves.split(self.whole_free(now));
+        bucket.time_of(short.first()?.units, now)
     }
 
     /// True for an instance of a pattern that nobody holds or waits for, and that is as good as new.

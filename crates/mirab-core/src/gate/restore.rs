@@ -6,6 +6,7 @@ use crate::api::StoredLease;
 use crate::bucket::BucketState;
 use crate::refusal::Refusal;
 use crate::time::Time;
+use std::sync::Arc;
 
 impl Gate {
     /// Withholds all starts until [`Gate::end_restore`], so that no claim overtakes one that is restored after it.
@@ -58,9 +59,9 @@ impl Gate {
             self.find(name)?;
         }
         self.advance(now);
-        let takes: Box<[(ResourceIx, u64)]> =
+        let takes: Arc<[(ResourceIx, u64)]> =
             stored.takes.iter().map(|(name, units)| (self.number(name), *units)).collect();
-        for &(resource, units) in &takes {
+        for &(resource, units) in takes.iter() {
             self.resources[resource].holders.insert(stored.started_at, stored.id, units);
         }
         let covered: Box<[_]> =

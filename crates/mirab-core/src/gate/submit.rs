@@ -2,13 +2,14 @@
 use super::Gate;
 use super::class::{Class, ClassIx, ClassKey, Covered, Filed, Waiting};
 use super::declare::Found;
-use super::resource::ResourceIx;
+use super::resource::{ResourceIx, Store};
 use crate::api::Submission;
 use crate::ids::{ClaimId, Place};
 use crate::rank::Rank;
 use crate::refusal::Refusal;
 use crate::time::Time;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Resolved needs: what must be taken at the gate, and what enclosing bodies hold.
 type Resolved = (Vec<(ResourceIx, u64)>, Vec<Covered>);
@@ -24,9 +25,14 @@ impl Gate {
         if self.waiting.contains(&claim.id) || self.leases.contains(&claim.id) {
             return Err(Refusal::InvalidClaim { why: format!("claim {} waits or holds already", claim.id.0) });
         }
-        self.check_needs(claim.needs, claim.parent)?;
+        let (needs, covered) = match self.resolve_plain(claim.needs, claim.parent) {
+            Some(needs) => (needs, Vec::new()),
+            None => {
+                self.check_needs(claim.needs, claim.parent)?;
+                self.resolve(claim.needs, claim.parent)
+            }
+        };
         self.advance(now);
-        let (needs, covered) = self.resolve(claim.needs, claim.parent);
         let place = claim.place.unwrap_or_else(|| self.new_place(claim.parent));
         self.next_seq = self.next_seq.max(place.seq + 1).max(place.call + 1);
         let priority =
@@ -55,9 +61,8 @@ impl Gate {
         if !self.waiting.get(&id).is_some_and(movable) {
             return false;
         }
-        if let Some((mut key, place)) = self.leave(id) {
-            key.priority = priority;
-            self.join(id, key, place);
+        if let Some((key, place)) = self.leave(id) {
+            self.join(id, ClassKey { priority, ..ClassKey::clone(&key) }, place);
         }
         self.pump();
         true
@@ -114,6 +119,20 @@ impl Gate {
         None
     }
 
+    /// The common case in one pass: work in no run that asks once for each of some existing resources, within their capacity.
+    fn resolve_plain(&self, needs: &[(&str, u64)], parent: Option<ClaimId>) -> Option<Vec<(ResourceIx, u64)>> {
+        let mut open = Vec::with_capacity(needs.len());
+        for &(name, units) in needs {
+            let resource = *self.by_name.get(name)?;
+            if units == 0 || units > self.resources[resource].most() || open.iter().any(|(of, _)| *of == resource) {
+                return None;
+            }
+            open.push((resource, units));
+        }
+        open.sort_unstable();
+        parent.is_none().then_some(open)
+    }
+
     /// Turns checked names into numbers, sums doubled ones, and makes missing instances of patterns.
     fn resolve(&mut self, needs: &[(&str, u64)], parent: Option<ClaimId>) -> Resolved {
         let (mut open, mut covered): Resolved = (Vec::with_capacity(needs.len()), Vec::new());
@@ -165,21 +184,22 @@ impl Gate {
             Some(&class) => class,
             None => self.add_class(key, rank),
         };
-        self.waiting.insert(id, Waiting { class, rank, place });
-        let covered = self.classes[class].key.covered.clone();
+        self.waiting.insert(id, Waiting { class, place });
+        let key = Arc::clone(&self.classes[class].key);
         let queue = &mut self.classes[class].queue;
         queue.insert(rank, id);
         if queue.first_key_value().is_some_and(|(first, _)| *first == rank) {
             self.head_changed(class);
             // A task that comes back for its next attempt is ahead of siblings that were called after it.
-            self.refresh_borrowers(&covered);
+            self.refresh_borrowers(&key.covered);
         }
     }
 
     /// Takes a waiting claim out of its class; gives what is needed to let it join again.
-    pub(super) fn leave(&mut self, id: ClaimId) -> Option<(ClassKey, Place)> {
-        let Waiting { class, rank, place } = self.waiting.remove(&id)?;
-        let key = self.classes[class].key.clone();
+    pub(super) fn leave(&mut self, id: ClaimId) -> Option<(Arc<ClassKey>, Place)> {
+        let Waiting { class, place } = self.waiting.remove(&id)?;
+        let rank = Rank::new(self.classes[class].key.priority, place, self.options.aging);
+        let key = Arc::clone(&self.classes[class].key);
         let was_head = self.classes[class].head == rank;
         self.classes[class].queue.remove(&rank);
         if let Some(parent) = key.parent {
@@ -199,18 +219,22 @@ impl Gate {
     }
 
     fn add_class(&mut self, key: ClassKey, head: Rank) -> ClassIx {
-        let (needs, covered) = (key.needs.clone(), key.covered.clone());
-        let class = Class { key: key.clone(), queue: BTreeMap::new(), filed: Filed::Aside, head, startable: false };
+        let key = Arc::new(key);
+        let semaphores =
+            key.needs.iter().filter(|(of, _)| matches!(self.resources[*of].store, Store::Semaphore { .. }));
+        let takes = semaphores.copied().collect();
+        let class =
+            Class { key: Arc::clone(&key), queue: BTreeMap::new(), filed: Filed::Aside, head, startable: false, takes };
         let class = self.classes.insert(class);
-        self.by_key.insert(key, class);
-        for &(resource, units) in &needs {
-            self.resources[resource].shelves.entry(units).or_default().members.insert(class);
+        self.by_key.insert(Arc::clone(&key), class);
+        for &(resource, units) in &key.needs {
+            self.resources[resource].shelves.get_or_add(units).members.insert(class);
             self.keep_guards(resource);
             // A bucket's timer may have to be set for it.
             self.touch(resource);
         }
-        for (_, _, holder) in covered {
-            if let Some(lease) = self.leases.get_mut(&holder) {
+        for (_, _, holder) in &key.covered {
+            if let Some(lease) = self.leases.get_mut(holder) {
                 lease.body_mut().borrowers.insert(class);
             }
         }
@@ -219,7 +243,7 @@ impl Gate {
 
     /// Every shelf above the smallest keeps its guards in order.
     fn keep_guards(&mut self, resource: ResourceIx) {
-        for shelf in self.resources[resource].shelves.values_mut().skip(1) {
+        for shelf in self.resources[resource].shelves.iter_mut().skip(1) {
             if shelf.guards.is_none() {
                 let startable = shelf.members.iter().filter(|class| self.classes[**class].startable);
                 shelf.guards = Some(startable.map(|class| (self.classes[*class].head, *class)).collect());
@@ -232,10 +256,10 @@ impl Gate {
         self.by_key.remove(&gone.key);
         for &(resource, units) in &gone.key.needs {
             let shelves = &mut self.resources[resource].shelves;
-            if let Some(shelf) = shelves.get_mut(&units) {
+            if let Some(shelf) = shelves.get_mut(units) {
                 shelf.members.remove(&class);
                 if shelf.members.is_empty() {
-                    shelves.remove(&units);
+                    shelves.remove(units);
                 }
             }
             self.touch(resource);
