@@ -37,9 +37,7 @@ impl RunFilter {
             ("limit", number(self.limit)),
             ("cursor", number(self.cursor)),
         ];
-        let given = pairs
-            .into_iter()
-            .filter_map(|(key, value)| value.map(|value| format!("{key}={}", encode(&value))));
+        let given = pairs.into_iter().filter_map(|(key, value)| value.map(|value| format!("{key}={}", encode(&value))));
         given.collect::<Vec<_>>().join("&")
     }
 }
@@ -52,24 +50,12 @@ impl Client {
 
     pub(crate) fn with_agent(home: &Home, agent: ureq::Agent) -> Result<Self> {
         let base = home.server()?.url.trim_end_matches('/').to_owned();
-        Ok(Self {
-            endpoint: Endpoint {
-                agent,
-                base,
-                token: home.token()?,
-            },
-        })
+        Ok(Self { endpoint: Endpoint { agent, base, token: home.token()? } })
     }
 
     /// A server at a base URL such as `http://127.0.0.1:4747`.
     pub fn at(url: &str, token: Option<String>) -> Self {
-        Self {
-            endpoint: Endpoint {
-                agent: agent(),
-                base: url.trim_end_matches('/').to_owned(),
-                token,
-            },
-        }
+        Self { endpoint: Endpoint { agent: agent(), base: url.trim_end_matches('/').to_owned(), token } }
     }
 
     /// The base URL.
@@ -113,8 +99,7 @@ impl Client {
 
     /// `POST /runs/{id}/cancel`.
     pub fn cancel_run(&self, id: u64) -> Result<wire::Run> {
-        self.endpoint
-            .call("POST", &format!("/api/runs/{id}/cancel"), NO_BODY, 0.0)
+        self.endpoint.call("POST", &format!("/api/runs/{id}/cancel"), NO_BODY, 0.0)
     }
 
     /// `GET /queue`.
@@ -169,49 +154,31 @@ impl Client {
 
     /// `POST /pools/{pool}/lease`.
     pub fn lease(&self, pool: &str, request: &wire::LeaseRequest) -> Result<wire::LeaseAnswer> {
-        self.endpoint.call(
-            "POST",
-            &format!("/api/pools/{}/lease", encode(pool)),
-            Some(request),
-            request.wait_s,
-        )
+        self.endpoint.call("POST", &format!("/api/pools/{}/lease", encode(pool)), Some(request), request.wait_s)
     }
 
     /// `POST /leases/{id}/heartbeat`.
     pub fn heartbeat(&self, lease: u64, beat: &wire::Heartbeat) -> Result<wire::HeartbeatAnswer> {
-        self.endpoint.call(
-            "POST",
-            &format!("/api/leases/{lease}/heartbeat"),
-            Some(beat),
-            beat.wait_s,
-        )
+        self.endpoint.call("POST", &format!("/api/leases/{lease}/heartbeat"), Some(beat), beat.wait_s)
     }
 
     /// `POST /leases/{id}/complete`.
     pub fn complete(&self, lease: u64, report: &wire::Complete) -> Result<()> {
-        self.endpoint
-            .call_unit("POST", &format!("/api/leases/{lease}/complete"), report)
+        self.endpoint.call_unit("POST", &format!("/api/leases/{lease}/complete"), report)
     }
 
     /// `POST /leases/{id}/fail`.
     pub fn fail(&self, lease: u64, report: &wire::Fail) -> Result<()> {
-        self.endpoint
-            .call_unit("POST", &format!("/api/leases/{lease}/fail"), report)
+        self.endpoint.call_unit("POST", &format!("/api/leases/{lease}/fail"), report)
     }
 
     /// `POST /leases/{id}/claims`.
     pub fn claim(&self, lease: u64, request: &wire::ClaimRequest) -> Result<wire::Claim> {
-        self.endpoint.call(
-            "POST",
-            &format!("/api/leases/{lease}/claims"),
-            Some(request),
-            request.wait_s,
-        )
+        self.endpoint.call("POST", &format!("/api/leases/{lease}/claims"), Some(request), request.wait_s)
     }
 
     /// `DELETE /leases/{id}/claims/{claim}`.
     pub fn end_claim(&self, lease: u64, claim: u64, end: &wire::EndClaim) -> Result<wire::EndClaimAnswer> {
-        self.endpoint
-            .call("DELETE", &format!("/api/leases/{lease}/claims/{claim}"), Some(end), 0.0)
+        self.endpoint.call("DELETE", &format!("/api/leases/{lease}/claims/{claim}"), Some(end), 0.0)
     }
 }

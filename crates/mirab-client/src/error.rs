@@ -56,7 +56,8 @@ impl ClientError {
 
     /// True when the lease that was spoken of is not ours any more.
     pub fn is_stale(&self) -> bool {
-        matches!(self, Self::Problem(problem) if problem.status == 409)
+        // A server that does not know the run at all has nothing of it to renew either.
+        matches!(self, Self::Problem(problem) if problem.status == 409 || problem.code == "UnknownRun")
     }
 
     /// The stable code of the error.

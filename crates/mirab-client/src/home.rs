@@ -13,20 +13,11 @@ pub struct Home {
 impl Home {
     /// The home at `flag`, else at `MIRAB_HOME`, else `~/.mirab`.
     pub fn resolve(flag: Option<PathBuf>) -> Result<Self> {
-        let from_env = |name: &str| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let from_env = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let user_home = || from_env("HOME").map(|home| home.join(".mirab"));
-        let path = flag
-            .or_else(|| from_env("MIRAB_HOME"))
-            .or_else(user_home)
-            .ok_or_else(|| {
-                ClientError::Home(
-                    "no home directory is known: name one with --home DIR or the variable MIRAB_HOME".into(),
-                )
-            })?;
+        let path = flag.or_else(|| from_env("MIRAB_HOME")).or_else(user_home).ok_or_else(|| {
+            ClientError::Home("no home directory is known: name one with --home DIR or the variable MIRAB_HOME".into())
+        })?;
         Ok(Self::at(path))
     }
 
@@ -56,16 +47,12 @@ impl Home {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(ClientError::NoServer {
-                    home: self.path.clone(),
-                });
+                return Err(ClientError::NoServer { home: self.path.clone() });
             }
             Err(error) => return Err(unreadable(&path, &error)),
         };
         // A server that writes the file just now is as good as one that is not there yet.
-        serde_json::from_str(&text).map_err(|_| ClientError::NoServer {
-            home: self.path.clone(),
-        })
+        serde_json::from_str(&text).map_err(|_| ClientError::NoServer { home: self.path.clone() })
     }
 
     /// Reads the token; `None` when there is none.
@@ -80,8 +67,5 @@ impl Home {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> ClientError {
-    ClientError::Home(format!(
-        "{} cannot be read ({error}): a home can only be used by its owner",
-        path.display()
-    ))
+    ClientError::Home(format!("{} cannot be read ({error}): a home can only be used by its owner", path.display()))
 }

@@ -50,8 +50,7 @@ impl Endpoint {
 
     /// Calls where the answer says nothing but that it was done.
     pub fn call_unit(&self, method: &str, path: &str, body: &impl Serialize) -> Result<()> {
-        self.text(method, &format!("{}{path}", self.base), Some(body), 0.0)
-            .map(drop)
+        self.text(method, &format!("{}{path}", self.base), Some(body), 0.0).map(drop)
     }
 
     /// Reads a resource whose representation is the answer under an error status too.
@@ -102,21 +101,11 @@ impl Endpoint {
             }
             None if method != "GET" => {
                 let request = request.body(Vec::new()).map_err(|error| bad_answer(url, error))?;
-                self.agent.run(
-                    self.agent
-                        .configure_request(request)
-                        .timeout_global(Some(timeout))
-                        .build(),
-                )
+                self.agent.run(self.agent.configure_request(request).timeout_global(Some(timeout)).build())
             }
             None => {
                 let request = request.body(()).map_err(|error| bad_answer(url, error))?;
-                self.agent.run(
-                    self.agent
-                        .configure_request(request)
-                        .timeout_global(Some(timeout))
-                        .build(),
-                )
+                self.agent.run(self.agent.configure_request(request).timeout_global(Some(timeout)).build())
             }
         };
         sent.map_err(|error| unreachable(url, error))
@@ -145,17 +134,11 @@ fn refusal(url: &str, status: StatusCode, text: &str) -> Option<ClientError> {
 }
 
 fn unreachable(url: &str, error: ureq::Error) -> ClientError {
-    ClientError::Unreachable {
-        url: url.to_owned(),
-        cause: error.to_string(),
-    }
+    ClientError::Unreachable { url: url.to_owned(), cause: error.to_string() }
 }
 
 fn bad_answer(url: &str, cause: impl ToString) -> ClientError {
-    ClientError::BadAnswer {
-        url: url.to_owned(),
-        cause: cause.to_string(),
-    }
+    ClientError::BadAnswer { url: url.to_owned(), cause: cause.to_string() }
 }
 
 #[cfg(test)]

@@ -60,14 +60,7 @@ impl LeaseKeeper {
     /// Sends the first heartbeat at once, which takes the hand-off up, and goes on until [`end`](Self::end).
     pub fn start(link: Arc<Link>, lease: &Lease, on_stop: OnStop) -> Self {
         let (lease, fence) = (lease.id, lease.fence);
-        let shared = Arc::new(Shared {
-            link,
-            lease,
-            fence,
-            on_stop,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        });
+        let shared = Arc::new(Shared { link, lease, fence, on_stop, state: Mutex::default(), changed: Condvar::new() });
         let mine = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("mirab-heartbeat".into())
@@ -120,15 +113,7 @@ impl Shared {
     }
 
     fn beat(&self, wait_s: f64) -> Result<HeartbeatAnswer> {
-        self.link.call(|client| {
-            client.heartbeat(
-                self.lease,
-                &Heartbeat {
-                    fence: self.fence,
-                    wait_s,
-                },
-            )
-        })
+        self.link.call(|client| client.heartbeat(self.lease, &Heartbeat { fence: self.fence, wait_s }))
     }
 
     /// Tells the body under the lock, so that `end` cannot return between the check and the call.
@@ -150,11 +135,7 @@ impl Shared {
             if left.is_zero() {
                 break;
             }
-            state = self
-                .changed
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         state
     }

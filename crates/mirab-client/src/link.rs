@@ -11,11 +11,7 @@ pub(crate) struct Link {
 
 impl Link {
     pub fn new(home: Home) -> Self {
-        Self {
-            home,
-            agent: http::agent(),
-            client: Mutex::new(None),
-        }
+        Self { home, agent: http::agent(), client: Mutex::new(None) }
     }
 
     /// One attempt of one call.

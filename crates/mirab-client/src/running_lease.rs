@@ -51,20 +51,13 @@ impl RunningLease {
 
     /// Reports that the flow returned. The lease stays alive until the report is stored.
     pub fn complete(&self, result: Option<Value>) -> Result<Reported> {
-        let report = Complete {
-            fence: self.lease.fence,
-            result,
-        };
+        let report = Complete { fence: self.lease.fence, result };
         self.report(|client| client.complete(self.lease.id, &report))
     }
 
     /// Reports that the flow raised, or was stopped by a cancel.
     pub fn fail(&self, error: Failure, cancelled: bool) -> Result<Reported> {
-        let report = Fail {
-            fence: self.lease.fence,
-            error,
-            cancelled,
-        };
+        let report = Fail { fence: self.lease.fence, error, cancelled };
         self.report(|client| client.fail(self.lease.id, &report))
     }
 
@@ -126,19 +119,9 @@ impl RunningLease {
 
     /// Reports that a task's body has ended; says whether it is to be tried again.
     pub fn end_claim(&self, claim: u64, outcome: Outcome, error: Option<Failure>) -> Result<EndClaimAnswer> {
-        let end = EndClaim {
-            fence: self.lease.fence,
-            outcome,
-            error,
-        };
+        let end = EndClaim { fence: self.lease.fence, outcome, error };
         let answer = self.insist(|client| client.end_claim(self.lease.id, claim, &end));
-        answer.map_err(|error| {
-            if error.is_stale() {
-                ClientError::Stopped(Stop::Stale)
-            } else {
-                error
-            }
-        })
+        answer.map_err(|error| if error.is_stale() { ClientError::Stopped(Stop::Stale) } else { error })
     }
 
     /// Repeats a call while the server is away or cannot commit.
@@ -156,10 +139,7 @@ impl RunningLease {
 }
 
 fn is_terminal(state: &str) -> bool {
-    matches!(
-        state,
-        "Completed" | "Failed" | "Cancelled" | "Crashed" | "Skipped" | "Expired"
-    )
+    matches!(state, "Completed" | "Failed" | "Cancelled" | "Crashed" | "Skipped" | "Expired")
 }
 
 /// A claim that ended before its body began: its run is ending, or its key was used before.
@@ -172,11 +152,5 @@ fn ended_claim(request: &ClaimRequest, claim: &Claim) -> ClientError {
         request.name, request.key, claim.state
     );
     let kind = "about:blank".to_owned();
-    ClientError::Problem(Problem {
-        kind,
-        title: "Gone".into(),
-        status: 410,
-        code: "ClaimEnded".into(),
-        detail,
-    })
+    ClientError::Problem(Problem { kind, title: "Gone".into(), status: 410, code: "ClaimEnded".into(), detail })
 }

@@ -33,10 +33,7 @@ impl Worker {
             pool: pool.into(),
             orphan_limit: ORPHAN_LIMIT,
             hand_offs: AtomicU64::new(0),
-            started: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_nanos(),
+            started: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos(),
         }
     }
 

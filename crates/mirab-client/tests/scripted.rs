@@ -29,10 +29,7 @@ fn calm(server: &ScriptedServer) {
 fn a_lost_answer_is_asked_for_again_with_the_same_request() {
     let server = ScriptedServer::start();
     calm(&server);
-    server.on(
-        "lease",
-        |number, _| if number == 0 { Answer::Drop } else { lease(7, 3) },
-    );
+    server.on("lease", |number, _| if number == 0 { Answer::Drop } else { lease(7, 3) });
     let home = TestHome::of(&server);
     let worker = worker(&home).orphan_limit(Duration::from_secs(30));
     let (lease, _stops) = take(&worker);
@@ -57,9 +54,7 @@ fn hand_offs_have_requests_of_their_own() {
 #[test]
 fn retires_when_told_and_when_the_server_stays_away() {
     let server = ScriptedServer::start();
-    server.on("lease", |_, _| {
-        Answer::json(200, json!({"lease": null, "retire": true}))
-    });
+    server.on("lease", |_, _| Answer::json(200, json!({"lease": null, "retire": true})));
     let home = TestHome::of(&server);
     assert!(worker(&home).next(Arc::new(|_| ())).unwrap().is_none());
     let nobody = TestHome::empty();
@@ -115,10 +110,7 @@ fn a_report_of_a_lost_lease_says_so() {
     let home = TestHome::of(&server);
     let worker = worker(&home);
     let (lease, _stops) = take(&worker);
-    assert_eq!(
-        lease.fail(mirab_wire::Failure::default(), false).unwrap(),
-        Reported::Stale
-    );
+    assert_eq!(lease.fail(mirab_wire::Failure::default(), false).unwrap(), Reported::Stale);
 }
 
 fn request(key: &str) -> mirab_wire::ClaimRequest {

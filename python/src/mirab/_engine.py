@@ -6,6 +6,7 @@ Only a loop: leases, heartbeats and reports are the native engine's.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -48,8 +49,7 @@ class EngineLoop:
             value = self._execute(lease)
         except BaseException as raised:  # also SystemExit: the engine outlives the body
             error = raised
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
         if self._interrupt.why == "stale":
             self._engine.abandon()
         elif error is not None:
@@ -76,6 +76,13 @@ class EngineLoop:
         except MirabError as refused:
             # The flow has ended and its units are to be freed, though its result is not wanted.
             self._engine.fail(json.dumps({"error": failure(refused), "cancelled": False}))
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        # Whoever read it may be gone; the run goes on all the same.
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
 
 
 def _report(value: object) -> str:

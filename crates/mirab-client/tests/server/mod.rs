@@ -88,10 +88,8 @@ fn serve(scripts: &Mutex<Scripts>, stream: TcpStream) {
             Answer::Hold => return drop(reader.read_to_end(&mut Vec::new())),
             Answer::Json(status, body) => {
                 let body = body.to_string();
-                let head = format!(
-                    "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}",
-                    body.len()
-                );
+                let head =
+                    format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
                 let _ = (&stream).write_all(format!("{head}\r\n\r\n{body}").as_bytes());
             }
         }
@@ -139,11 +137,7 @@ pub struct TestHome(PathBuf);
 impl TestHome {
     pub fn empty() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name = format!(
-            "mirab-client-{}-{}",
-            std::process::id(),
-            NUMBER.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("mirab-client-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
