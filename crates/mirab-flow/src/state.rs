@@ -31,7 +31,9 @@ pub enum State {
     Skipped,
 }
 
-use State::{AwaitingRetry, Cancelled, Cancelling, Completed, Crashed, Failed, Pending, Running, Scheduled, Skipped, Waiting};
+use State::{
+    AwaitingRetry, Cancelled, Cancelling, Completed, Crashed, Failed, Pending, Running, Scheduled, Skipped, Waiting,
+};
 
 /// Every state with the word that the store and the API have for it.
 pub const STATES: [(State, &str); 11] = [

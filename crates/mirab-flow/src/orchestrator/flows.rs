@@ -1,0 +1,139 @@
+//! Projects, their flows, and how a flow is found by name.
+use super::Orchestrator;
+use crate::error::Error;
+use crate::flow_spec::{FlowSpec, cap_name};
+use crate::records::{Fact, ProjectRecord};
+use mirab_core::{ClaimId, Limit, Refusal, ResourceConfig, Time};
+
+/// Total of a cap that was taken away: its name stays, because work that has or wants it may be there.
+const NO_CAP: u64 = 1 << 40;
+
+impl Orchestrator {
+    /// Serves a project; a project of that name is replaced.
+    pub fn add_project(&mut self, now: Time, project: ProjectRecord) {
+        self.advance(now);
+        self.fact(Fact::Project(project.clone()));
+        self.projects.insert(project.name.clone(), project);
+    }
+
+    /// The served projects, by name.
+    #[must_use]
+    pub fn projects(&self) -> Vec<&ProjectRecord> {
+        self.projects.values().collect()
+    }
+
+    /// Replaces the flows of a project. A flow that is gone keeps its cap for the runs that are left. Gives back the caps that could
+    /// not be declared; their flows are served without runs.
+    pub fn set_flows(&mut self, now: Time, project: &str, flows: Vec<FlowSpec>) -> Vec<Refusal> {
+        let now = self.advance(now);
+        self.declared.flows.retain(|(of, _), _| of != project);
+        let mut refused = Vec::new();
+        for flow in flows {
+            refused.extend(self.set_cap(now, &flow).err());
+            self.declared.flows.insert((project.to_owned(), flow.name.clone()), flow);
+        }
+        self.declared.discovered.insert(project.to_owned());
+        self.join_due_runs(now, project);
+        self.settle(now);
+        refused
+    }
+
+    pub(super) fn set_cap(&mut self, now: Time, flow: &FlowSpec) -> Result<(), Refusal> {
+        let name = cap_name(&flow.project, &flow.name);
+        match flow.max_concurrent {
+            Some(permits) => self.put_semaphore(now, &name, permits),
+            None if self.gate.is_declared(&name) => self.put_semaphore(now, &name, NO_CAP),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn put_semaphore(&mut self, now: Time, name: &str, permits: u64) -> Result<(), Refusal> {
+        if self.gate.is_declared(name) {
+            self.gate.set_limit(now, name, Limit::Semaphore { permits })
+        } else {
+            self.gate.declare(now, ResourceConfig::semaphore(name, permits))
+        }
+    }
+
+    /// Scheduled runs that fell due before their flows were known.
+    fn join_due_runs(&mut self, now: Time, project: &str) {
+        let is_of_project = |id: &&ClaimId| self.runs.get(id).is_some_and(|run| run.record.project == project);
+        let due: Vec<ClaimId> = self.due_unknown.iter().filter(is_of_project).copied().collect();
+        for id in due {
+            self.due_unknown.remove(&id);
+            self.fall_due(now, id);
+        }
+    }
+
+    /// All flows, by project and name.
+    pub fn flows(&self) -> impl Iterator<Item = &FlowSpec> {
+        self.declared.flows.values()
+    }
+
+    /// How many runs of a flow have not ended.
+    #[must_use]
+    pub fn live_runs(&self, project: &str, flow: &str) -> u64 {
+        self.by_flow.get(&(project.to_owned(), flow.to_owned())).map_or(0, |live| live.len() as u64)
+    }
+
+    /// Finds a flow by `project/flow`, or by its short name while that is unique.
+    ///
+    /// # Errors
+    /// `UnknownFlow`, with near names; an ambiguous short name, with the full names.
+    pub fn find_flow(&self, name: &str) -> Result<&FlowSpec, Error> {
+        if let Some(flow) = self.flows().find(|flow| flow.full_name() == name) {
+            return Ok(flow);
+        }
+        let found: Vec<&FlowSpec> = self.flows().filter(|flow| flow.name == name).collect();
+        match found.as_slice() {
+            [flow] => Ok(flow),
+            [] => Err(Error::UnknownFlow { name: name.into(), near: self.flows_near(name) }),
+            several => {
+                let candidates = several.iter().map(|flow| flow.full_name()).collect();
+                Err(Error::AmbiguousFlow { name: name.into(), candidates })
+            }
+        }
+    }
+
+    fn flows_near(&self, name: &str) -> Vec<String> {
+        let most = (name.chars().count() / 3).max(1);
+        let mut near: Vec<(usize, String)> = Vec::new();
+        for flow in self.flows() {
+            let full = flow.full_name();
+            let distance = edits(name, &flow.name).min(edits(name, &full));
+            if distance <= most {
+                near.push((distance, full));
+            }
+        }
+        near.sort();
+        near.into_iter().take(3).map(|(_, name)| name).collect()
+    }
+}
+
+/// How many letters must be put in, taken out or exchanged to make one word of the other.
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (at, letter) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, other) in to.iter().enumerate() {
+            let exchanged = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = exchanged.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::edits;
+
+    #[test]
+    fn edits_are_counted() {
+        assert_eq!(
+            (edits("nightli", "nightly"), edits("load", "loads"), edits("", "abc"), edits("same", "same")),
+            (1, 1, 3, 0)
+        );
+    }
+}

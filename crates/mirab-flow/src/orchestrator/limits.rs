@@ -1,0 +1,38 @@
+//! Totals that change while work runs.
+use super::{DEFAULT_POOL, Orchestrator, SLOTS_SETTING};
+use crate::records::Fact;
+use mirab_core::{Limit, Refusal, Time, check_declared};
+
+impl Orchestrator {
+    /// Sets how many runs may execute at once; gives what was set, which is at most `max_slots`. Stored.
+    pub fn set_slots(&mut self, now: Time, slots: u64) -> u64 {
+        let now = self.advance(now);
+        let slots = slots.min(self.declared.options.max_slots);
+        if self.put_semaphore(now, DEFAULT_POOL, slots).is_ok() {
+            self.fact(Fact::Setting(SLOTS_SETTING.into(), slots.to_string()));
+        }
+        self.settle(now);
+        slots
+    }
+
+    /// Slots of the pool now.
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        self.gate.resource(DEFAULT_POOL).map_or(0, |pool| pool.limit.capacity())
+    }
+
+    /// Changes the limit of a declared resource, in memory: where limits are kept is for the host to decide.
+    ///
+    /// # Errors
+    /// `UnknownResource` or `InvalidResource`.
+    pub fn set_limit(&mut self, now: Time, name: &str, limit: Limit) -> Result<(), Refusal> {
+        let now = self.advance(now);
+        let name = check_declared(name)?;
+        self.gate.set_limit(now, &name, limit)?;
+        if let Some(declared) = self.declared.options.resources.iter_mut().find(|declared| declared.name == name) {
+            declared.limit = limit;
+        }
+        self.settle(now);
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Workers that are gone: lost, silent, or never came.
+use super::Orchestrator;
+use super::create::SERVER;
+use crate::state::State;
+use crate::step::Effect;
+use mirab_core::{ClaimId, Time};
+
+impl Orchestrator {
+    /// A worker is gone: its lease ends, and its run is rerun or Crashed.
+    pub fn worker_lost(&mut self, now: Time, worker: &str, reason: &str) {
+        let now = self.advance(now);
+        if let Some(&id) = self.workers.get(worker) {
+            self.crash(now, id, reason, worker);
+        }
+        self.settle(now);
+    }
+
+    /// A worker that has a lease asks for other work, so the body is gone. One that did not begin is no crash.
+    pub(super) fn asked_anew(&mut self, now: Time, id: ClaimId, worker: &str) {
+        let reason = "worker asked for new work";
+        if self.runs.get(&id).is_some_and(|run| run.state() == State::Pending) {
+            self.back_in_line(now, id, reason, worker);
+        } else {
+            self.crash(now, id, reason, worker);
+        }
+    }
+
+    /// The run was not taken up in time: others get their chance, and it is offered anew from its old place.
+    pub(super) fn hand_off_lapsed(&mut self, now: Time, id: ClaimId) {
+        self.back_in_line(now, id, "no engine took it up within 5 s", SERVER);
+    }
+
+    /// No heartbeat came. The body is presumed dead; if it is not, its fence is old from now on.
+    pub(super) fn lease_lapsed(&mut self, now: Time, id: ClaimId) {
+        let reason = "no heartbeat for 15 s";
+        if let Some(worker) = self.leases.get(&id).and_then(|lease| lease.worker.clone()) {
+            self.effect(Effect::KillWorker { worker, run: id, reason: reason.into() });
+        }
+        self.crash(now, id, reason, SERVER);
+    }
+
+    fn crash(&mut self, now: Time, id: ClaimId, reason: &str, cause: &str) {
+        self.end_body(now, id);
+        self.change_run(now, id, cause, |run| run.crash(now, reason));
+        self.line_up_again(now, id);
+    }
+
+    fn back_in_line(&mut self, now: Time, id: ClaimId, reason: &str, cause: &str) {
+        self.end_body(now, id);
+        self.change_run(now, id, cause, |run| run.enter(now, State::Waiting, reason).map(|()| reason.into()));
+        self.line_up_again(now, id);
+    }
+}

@@ -1,0 +1,94 @@
+//! Why something waits, in one sentence.
+use super::settle::signed;
+use super::{DEFAULT_POOL, Orchestrator};
+use crate::run::Run;
+use crate::state::State;
+use crate::views::WaitingRow;
+use mirab_core::{Blocked, ClaimId, Explanation, SECOND, Time};
+
+impl Orchestrator {
+    /// Names every resource that is short. An engine is none: it is named only when nothing else is short.
+    pub(super) fn reason(&self, now: Time, explanation: &Explanation) -> String {
+        let resources = explanation.blocked_on.iter().filter(|blocked| blocked.resource != DEFAULT_POOL);
+        let mut parts: Vec<String> = resources.map(|blocked| self.about(now, blocked)).collect();
+        if parts.is_empty() {
+            parts.extend(explanation.blocked_on.iter().map(|blocked| self.about_engines(blocked)));
+        }
+        if parts.is_empty() { "it is next".into() } else { parts.join("; ") }
+    }
+
+    fn about_engines(&self, blocked: &Blocked) -> String {
+        match blocked.capacity {
+            0 => "engines are paused: max_engines is 0".into(),
+            _ if blocked.free > 0 => "an engine is kept for work ahead of it".into(),
+            1 => "the only engine is busy".into(),
+            all => format!("all {all} engines are busy"),
+        }
+    }
+
+    fn about(&self, now: Time, blocked: &Blocked) -> String {
+        let Blocked { resource, need, free, capacity, .. } = blocked;
+        if *capacity == 0 {
+            return format!("`{resource}` is paused: its total is 0");
+        }
+        if need > capacity {
+            return format!("needs {need} of `{resource}`, whose total was lowered to {capacity}");
+        }
+        if *free >= signed(*need) {
+            return match blocked.behind {
+                Some(id) => format!("`{resource}` has {free} free, kept for {} ahead of it", self.named(id)),
+                None => format!("`{resource}` has {free} free, kept for work ahead of it"),
+            };
+        }
+        let short = format!("needs {need} of `{resource}`, {free} of {capacity} free");
+        match blocked.tokens_at {
+            Some(at) => format!("{short}, enough in {}", span(at.since(now))),
+            None => short + &self.held_by(now, blocked),
+        }
+    }
+
+    fn held_by(&self, now: Time, blocked: &Blocked) -> String {
+        let Some((first, _, since)) = blocked.holders.first() else { return String::new() };
+        let held = format!(": held by {} for {}", self.named(*first), span(now.since(*since)));
+        match blocked.holders_total {
+            0 | 1 => held,
+            2 => held + " and 1 other",
+            all => format!("{held} and {} others", all - 1),
+        }
+    }
+
+    /// `run 7 (nightly)`, or `task 9 (nightly/load) of run 7`.
+    fn named(&self, id: ClaimId) -> String {
+        match self.describe(id) {
+            Some(who) if who.is_task => format!("task {} ({}) of run {}", id.0, who.name, who.run.0),
+            Some(who) => format!("run {} ({})", id.0, who.name),
+            None => format!("run {}", id.0),
+        }
+    }
+
+    pub(super) fn reason_of_run(&self, now: Time, run: &Run, waiting: &[WaitingRow]) -> String {
+        match run.state() {
+            State::Scheduled => format!("due in {}", span(run.record.due_at.since(now))),
+            State::AwaitingRetry => format!("its next attempt is due in {}", span(run.record.due_at.since(now))),
+            State::Pending => format!("offered to an engine for {}", span(now.since(run.since))),
+            State::Cancelling => format!("asked to stop {} ago", span(now.since(run.since))),
+            State::Waiting => waiting.first().map_or_else(|| "it is next".into(), |row| row.reason.clone()),
+            _ => match waiting {
+                [] => format!("it executes since {}", span(now.since(run.since))),
+                [row] => format!("its task {} waits: {}", row.name, row.reason),
+                [row, ..] => format!("{} of its tasks wait, first {}: {}", waiting.len(), row.name, row.reason),
+            },
+        }
+    }
+}
+
+/// A span of time as people say it.
+fn span(nanos: u64) -> String {
+    let seconds = nanos / SECOND;
+    match seconds {
+        0..10 => format!("{}.{} s", seconds, nanos % SECOND / (SECOND / 10)),
+        10..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
+}

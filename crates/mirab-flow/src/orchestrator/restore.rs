@@ -1,0 +1,228 @@
+//! An orchestrator from what is stored: after a restart, and after a commit that failed.
+use super::create::SERVER;
+use super::settle::GATE;
+use super::{DEFAULT_POOL, Declarations, HAND_OFF, LEASE_LIFE, Options, Orchestrator, SLOTS_SETTING};
+use crate::flow_spec::FlowSpec;
+use crate::records::{BucketRecord, Fact, LeaseRecord, RunRecord, Stored, TaskRecord};
+use crate::run::Run;
+use crate::state::State;
+use crate::step::Wake;
+use crate::task_run::TaskRun;
+use mirab_core::{ClaimId, Gate, GateOptions, ResourceConfig, StoredLease, Time};
+use std::collections::BTreeSet;
+
+impl Orchestrator {
+    /// Takes up what is stored: leases hold their units for one more life, waiting work is in line at its old places.
+    #[must_use]
+    pub fn restore(options: Options, stored: Stored, now: Time) -> Self {
+        Self::restore_declared(Declarations { options, ..Declarations::default() }, stored, now)
+    }
+
+    /// The same with the flows that are known already.
+    #[must_use]
+    pub(crate) fn restore_declared(declared: Declarations, stored: Stored, now: Time) -> Self {
+        let mut this = Self::empty(declared, &stored, now);
+        this.declare_all(&stored);
+        this.restore_buckets(&stored.buckets);
+        this.remember_work(stored.runs, stored.tasks);
+        this.restore_leases(stored.leases);
+        this.end_bodies_without_lease();
+        this.line_up_all();
+        this.set_timers();
+        this.settle(this.now);
+        this
+    }
+
+    fn empty(declared: Declarations, stored: &Stored, now: Time) -> Self {
+        let gate = Gate::new(GateOptions { aging: declared.options.aging, shard: String::new() });
+        let mut this = Self {
+            declared,
+            gate,
+            now,
+            // 0 stands for nothing, so every number begins at 1.
+            next_id: stored.counters.next_id.max(1),
+            next_event: stored.counters.next_event.max(1),
+            stored_counters: stored.counters,
+            projects: stored.projects.iter().map(|project| (project.name.clone(), project.clone())).collect(),
+            runs: Default::default(),
+            tasks: Default::default(),
+            leases: Default::default(),
+            workers: Default::default(),
+            offers: Default::default(),
+            by_flow: Default::default(),
+            keys: stored.keys.iter().cloned().collect(),
+            due_unknown: Default::default(),
+            joined: Vec::new(),
+            timers: Default::default(),
+            step: Default::default(),
+        };
+        this.gate.restore_counters(stored.counters.next_seq.max(1), stored.counters.next_fence.max(1));
+        this.stored_counters = this.counters();
+        this
+    }
+
+    fn declare_all(&mut self, stored: &Stored) {
+        let setting = stored.settings.iter().find(|(key, _)| key == SLOTS_SETTING);
+        let slots = setting.and_then(|(_, value)| value.parse().ok()).unwrap_or(self.declared.options.slots);
+        self.declare(ResourceConfig::semaphore(DEFAULT_POOL, slots.min(self.declared.options.max_slots)));
+        for resource in self.declared.options.resources.clone() {
+            self.declare(resource);
+        }
+        let flows: Vec<FlowSpec> = self.flows().cloned().collect();
+        for flow in &flows {
+            let refused = self.set_cap(self.now, flow);
+            debug_assert!(refused.is_ok(), "{refused:?}");
+        }
+        self.declare_missing(stored);
+    }
+
+    /// Names that stored work has or wants, but nothing declares any more. A flow's cap is 1 until the flow is found; anything else is
+    /// paused: what waits for it is kept and can be seen.
+    fn declare_missing(&mut self, stored: &Stored) {
+        let held = stored.leases.iter().flat_map(|lease| &lease.takes);
+        let wanted_by_runs = stored.runs.iter().flat_map(|run| &run.needs);
+        let waiting = stored.tasks.iter().filter(|task| !task.state.is_terminal());
+        let wanted = waiting.flat_map(|task| &task.needs);
+        let names: BTreeSet<&String> = held.chain(wanted_by_runs).chain(wanted).map(|(name, _)| name).collect();
+        for name in names {
+            if !self.gate.is_declared(name) {
+                self.declare(ResourceConfig::semaphore(name, u64::from(name.starts_with("flow:"))));
+            }
+        }
+    }
+
+    /// What was checked before is declared here, so a refusal would be an error of the host; its work is then refused by name.
+    fn declare(&mut self, resource: ResourceConfig) {
+        let refused = self.gate.declare(self.now, resource);
+        debug_assert!(refused.is_ok(), "{refused:?}");
+    }
+
+    fn restore_buckets(&mut self, buckets: &[BucketRecord]) {
+        for bucket in buckets {
+            // One that is not declared any more, or is a semaphore now, has no balance to keep.
+            let _ = self.gate.restore_bucket(self.now, &bucket.name, bucket.state);
+        }
+    }
+
+    fn remember_work(&mut self, runs: Vec<RunRecord>, tasks: Vec<TaskRecord>) {
+        for run in runs {
+            let since = run.place.map_or(run.created_at, |place| place.joined_at);
+            self.remember_run(Run::new(run, since));
+        }
+        for task in tasks {
+            if let Some(run) = self.runs.get_mut(&task.run) {
+                run.tasks.insert(task.key.clone(), task.id);
+                let since = task.created_at;
+                self.tasks.insert(task.id, TaskRun::new(task, since));
+            }
+        }
+    }
+
+    /// Enclosing bodies come first: runs, then tasks by id, which is greater than that of the body that called them.
+    fn restore_leases(&mut self, mut leases: Vec<LeaseRecord>) {
+        leases.sort_by_key(|lease| (lease.parent.is_some(), lease.id));
+        for lease in leases {
+            let id = lease.id;
+            if self.has_body(id) && self.restore_lease(&lease) {
+                self.take_lease_over(lease);
+            } else {
+                self.fact(Fact::LeaseEnded(id));
+            }
+        }
+    }
+
+    fn has_body(&self, id: ClaimId) -> bool {
+        let of_run = self.runs.get(&id).map(Run::state);
+        let of_task = self.tasks.get(&id).map(TaskRun::state);
+        matches!(of_run, Some(State::Pending | State::Running | State::Cancelling)) || of_task == Some(State::Running)
+    }
+
+    fn restore_lease(&mut self, lease: &LeaseRecord) -> bool {
+        let stored = StoredLease {
+            id: lease.id,
+            fence: lease.fence,
+            kind: &lease.kind,
+            takes: &lease.takes,
+            covered: &lease.covered,
+            priority: lease.priority,
+            parent: lease.parent,
+            place: lease.place,
+            started_at: lease.started_at,
+        };
+        self.gate.restore_lease(self.now, stored).is_ok()
+    }
+
+    fn take_lease_over(&mut self, lease: LeaseRecord) {
+        let (id, fence, worker) = (lease.id, lease.fence, lease.worker.clone());
+        self.leases.insert(id, lease);
+        let Some(run) = self.runs.get(&id) else { return };
+        let (state, project) = (run.state(), run.record.project.clone());
+        match worker {
+            Some(worker) => drop(self.workers.insert(worker, id)),
+            None => self.offer(project, (fence, id)),
+        }
+        if state == State::Pending {
+            self.timers.set(self.now.plus(HAND_OFF), Wake::HandOff(id));
+        } else {
+            self.timers.set(self.now.plus(LEASE_LIFE), Wake::Lapse(id));
+        }
+    }
+
+    /// Nothing vouches for these bodies: they hold nothing, so they count as crashed.
+    fn end_bodies_without_lease(&mut self) {
+        let (now, reason) = (self.now, "its lease was not stored");
+        let lost = |id: &ClaimId, leased: &Self| leased.has_body(*id) && !leased.leases.contains_key(id);
+        let tasks: Vec<ClaimId> = self.tasks.keys().filter(|id| lost(id, self)).copied().collect();
+        for id in tasks {
+            self.change_task(now, id, SERVER, |task| task.enter(now, State::Crashed).map(|()| reason.into()));
+        }
+        let runs: Vec<ClaimId> = self.runs.keys().filter(|id| lost(id, self)).copied().collect();
+        for id in runs {
+            self.end_body(now, id);
+            self.change_run(now, id, SERVER, |run| run.crash(now, reason));
+        }
+    }
+
+    /// Best rank first, so that what may start starts in the order in which it would have.
+    fn line_up_all(&mut self) {
+        let runs = self.runs.values().filter(|run| run.state() == State::Waiting).map(|run| run.record.id);
+        let tasks = self.tasks.values().filter(|task| task.state() == State::Waiting).map(|task| task.record.id);
+        let mut waiting: Vec<ClaimId> = runs.chain(tasks).collect();
+        waiting.sort_by_cached_key(|id| self.rank(*id));
+        let now = self.now;
+        for id in waiting {
+            if self.runs.contains_key(&id) {
+                self.line_up_again(now, id);
+            } else if let Err(refusal) = self.submit_task(now, id) {
+                self.change_task(now, id, GATE, |task| task.refuse(now, refusal));
+            }
+        }
+    }
+
+    fn rank(&self, id: ClaimId) -> (i128, u64, u64, ClaimId) {
+        let place = self.place(id).unwrap_or_default();
+        let run = self.task(id).map_or(id, |task| task.run);
+        let priority = i128::from(self.run(run).map_or(0, |run| run.priority));
+        let key = match self.declared.options.aging {
+            Some(aging) => i128::from(place.joined_at.0) - priority * i128::from(aging),
+            None => -priority,
+        };
+        (key, place.seq, place.call, id)
+    }
+
+    fn set_timers(&mut self) {
+        let states: Vec<(ClaimId, State, Time)> =
+            self.runs.values().map(|run| (run.record.id, run.state(), run.record.due_at)).collect();
+        for (id, state, due_at) in states {
+            match state {
+                State::Scheduled => self.timers.set(due_at, Wake::Due(id)),
+                State::AwaitingRetry => self.timers.set(due_at, Wake::Retry(id)),
+                State::Cancelling => {
+                    self.timers.set(self.now.plus(self.declared.options.cancel_grace), Wake::CancelGrace(id));
+                    self.tell_body_to_stop(id);
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! One task run inside a run: which changes it can make, its attempts, and what follows a failure.
+use crate::error::IllegalChange;
+use crate::records::{Failure, TaskRecord};
+use crate::run::told;
+use crate::state::State;
+use mirab_core::{Refusal, Time};
+
+/// A task run of the latest attempt of a live run.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskRun {
+    pub record: TaskRecord,
+    /// When it came to its state.
+    pub since: Time,
+    /// Why the gate refused it, so that a repeated claim gets the same answer.
+    pub refusal: Option<Refusal>,
+}
+
+impl TaskRun {
+    pub fn new(record: TaskRecord, since: Time) -> Self {
+        Self { record, since, refusal: None }
+    }
+
+    pub fn state(&self) -> State {
+        self.record.state
+    }
+
+    /// Goes to another state if the table has that change.
+    pub fn enter(&mut self, now: Time, to: State) -> Result<(), IllegalChange> {
+        let from = self.record.state;
+        if !from.next().contains(&to) {
+            return Err(IllegalChange { id: self.record.id, from, to });
+        }
+        self.record.state = to;
+        self.record.ended_at = to.is_terminal().then_some(now);
+        self.since = now;
+        Ok(())
+    }
+
+    /// It was admitted: its body, which waited for that, executes at once.
+    pub fn begin(&mut self, now: Time) -> Result<String, IllegalChange> {
+        self.enter(now, State::Running)?;
+        self.record.attempt += 1;
+        self.record.started_at = Some(now);
+        self.record.error = None;
+        Ok("all it needs is held".into())
+    }
+
+    /// Its body raised: it may be claimed again after a delay while retries are left.
+    pub fn fail(&mut self, now: Time, failure: Failure) -> Result<String, IllegalChange> {
+        // A failure says that the attempts before it failed too: no second count is kept.
+        let again = self.record.attempt <= self.record.retries;
+        let reason = format!("attempt {} failed: {}", self.record.attempt, told(&failure));
+        self.enter(now, if again { State::AwaitingRetry } else { State::Failed })?;
+        self.record.error = Some(failure);
+        if again {
+            self.record.due_at = now.plus(self.record.retry_delay);
+        }
+        Ok(reason)
+    }
+
+    /// The gate refused it, or gave its wait up.
+    pub fn refuse(&mut self, now: Time, refusal: Refusal) -> Result<String, IllegalChange> {
+        self.enter(now, State::Failed)?;
+        let failure = failure_of(&refusal);
+        let reason = told(&failure);
+        self.record.error = Some(failure);
+        self.refusal = Some(refusal);
+        Ok(reason)
+    }
+}
+
+/// A refusal as it is stored.
+pub(crate) fn failure_of(refusal: &Refusal) -> Failure {
+    Failure { kind: refusal.code().into(), message: refusal.to_string(), traceback: None }
+}
