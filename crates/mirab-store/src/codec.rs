@@ -94,9 +94,7 @@ impl<'a, 'stmt> Fields<'a, 'stmt> {
 
     pub(crate) fn optional_word<T: FromStr<Err: Display>>(&mut self) -> Result<Option<T>> {
         let text: Option<String> = self.plain()?;
-        text.map(|text| text.parse())
-            .transpose()
-            .map_err(|error: T::Err| self.unreadable(error.to_string()))
+        text.map(|text| text.parse()).transpose().map_err(|error: T::Err| self.unreadable(error.to_string()))
     }
 
     pub(crate) fn json<T: DeserializeOwned>(&mut self) -> Result<T> {
@@ -107,38 +105,22 @@ impl<'a, 'stmt> Fields<'a, 'stmt> {
     /// `NULL` is nothing; the JSON `null` is a value.
     pub(crate) fn optional_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         let text: Option<String> = self.plain()?;
-        text.map(|text| serde_json::from_str(&text))
-            .transpose()
-            .map_err(|error| self.unreadable(error.to_string()))
+        text.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| self.unreadable(error.to_string()))
     }
 
     pub(crate) fn place(&mut self) -> Result<Place> {
-        Ok(Place {
-            seq: self.number()?,
-            call: self.number()?,
-            joined_at: self.time()?,
-        })
+        Ok(Place { seq: self.number()?, call: self.number()?, joined_at: self.time()? })
     }
 
     pub(crate) fn optional_place(&mut self) -> Result<Option<Place>> {
         let (seq, call, joined_at) = (self.optional_number()?, self.optional_number()?, self.optional_time()?);
-        Ok(seq
-            .zip(call)
-            .zip(joined_at)
-            .map(|((seq, call), joined_at)| Place { seq, call, joined_at }))
+        Ok(seq.zip(call).zip(joined_at).map(|((seq, call), joined_at)| Place { seq, call, joined_at }))
     }
 
     pub(crate) fn failure(&mut self) -> Result<Option<Failure>> {
-        let (kind, message, traceback) = (
-            self.plain::<Option<String>>()?,
-            self.plain::<Option<String>>()?,
-            self.plain()?,
-        );
-        Ok(kind.zip(message).map(|(kind, message)| Failure {
-            kind,
-            message,
-            traceback,
-        }))
+        let (kind, message, traceback) =
+            (self.plain::<Option<String>>()?, self.plain::<Option<String>>()?, self.plain()?);
+        Ok(kind.zip(message).map(|(kind, message)| Failure { kind, message, traceback }))
     }
 
     /// The column just taken holds what this program did not write.

@@ -19,13 +19,7 @@ pub struct RunFilter {
 
 impl Default for RunFilter {
     fn default() -> Self {
-        Self {
-            states: Vec::new(),
-            project: None,
-            flow: None,
-            limit: 100,
-            before: None,
-        }
+        Self { states: Vec::new(), project: None, flow: None, limit: 100, before: None }
     }
 }
 

@@ -23,8 +23,7 @@ impl PageLimit {
     /// From the next commit on, the file has at most so many pages; `None` lifts the limit. A limit below the present size
     /// lets it stay as large as it is.
     pub fn set(&self, pages: Option<u32>) {
-        self.0
-            .store(pages.unwrap_or(UNLIMITED).clamp(1, UNLIMITED), Ordering::SeqCst);
+        self.0.store(pages.unwrap_or(UNLIMITED).clamp(1, UNLIMITED), Ordering::SeqCst);
     }
 
     pub(crate) fn get(&self) -> u32 {

@@ -80,11 +80,7 @@ impl MemoryStore {
     /// The next events of a run after a sequence number, oldest first.
     #[must_use]
     pub fn events(&self, run: ClaimId, after_seq: u64, limit: u32) -> Vec<EventRecord> {
-        self.after(after_seq)
-            .filter(|event| event.run == run)
-            .take(limit as usize)
-            .cloned()
-            .collect()
+        self.after(after_seq).filter(|event| event.run == run).take(limit as usize).cloned().collect()
     }
 
     /// The next events of all runs after a sequence number, oldest first.
@@ -136,9 +132,7 @@ impl MemoryStore {
     }
 
     fn is_live(&self, task: &TaskRecord) -> bool {
-        self.runs
-            .get(&task.run)
-            .is_some_and(|run| !run.state.is_terminal() && run.attempt == task.run_attempt)
+        self.runs.get(&task.run).is_some_and(|run| !run.state.is_terminal() && run.attempt == task.run_attempt)
     }
 }
 
@@ -159,12 +153,7 @@ impl Journal for MemoryStore {
         Ok(Stored {
             counters: self.counters,
             projects: self.projects.values().cloned().collect(),
-            runs: self
-                .runs
-                .values()
-                .filter(|run| !run.state.is_terminal())
-                .cloned()
-                .collect(),
+            runs: self.runs.values().filter(|run| !run.state.is_terminal()).cloned().collect(),
             tasks: self.tasks.values().filter(|task| self.is_live(task)).cloned().collect(),
             leases: self.leases.values().cloned().collect(),
             buckets: self.buckets.values().cloned().collect(),

@@ -21,11 +21,7 @@ pub(crate) const LATEST: usize = MIGRATIONS.len();
 pub(crate) fn check(conn: &Connection, path: &Path) -> Result<(), StoreError> {
     let found = version(conn)?;
     if found > LATEST {
-        return Err(StoreError::Newer {
-            path: path.to_path_buf(),
-            found,
-            known: LATEST,
-        });
+        return Err(StoreError::Newer { path: path.to_path_buf(), found, known: LATEST });
     }
     Ok(())
 }
@@ -47,8 +43,7 @@ pub(crate) fn migrate(conn: &mut Connection, target: usize) -> rusqlite::Result<
 }
 
 fn version(conn: &Connection) -> rusqlite::Result<usize> {
-    conn.query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0))
-        .map(|version| version as usize)
+    conn.query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0)).map(|version| version as usize)
 }
 
 #[cfg(test)]
@@ -56,14 +51,8 @@ mod tests {
     use super::*;
 
     fn schema(conn: &Connection) -> Vec<String> {
-        let mut statement = conn
-            .prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
-            .unwrap();
-        statement
-            .query_map([], |row| row.get(0))
-            .unwrap()
-            .map(Result::unwrap)
-            .collect()
+        let mut statement = conn.prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
     #[test]
@@ -79,10 +68,7 @@ mod tests {
             assert_eq!(schema(&conn), schemas[target], "down to {target}");
         }
         migrate(&mut conn, LATEST).unwrap();
-        assert_eq!(
-            (schema(&conn), version(&conn).unwrap()),
-            (schemas[LATEST].clone(), LATEST)
-        );
+        assert_eq!((schema(&conn), version(&conn).unwrap()), (schemas[LATEST].clone(), LATEST));
         migrate(&mut conn, LATEST).unwrap();
     }
 

@@ -28,10 +28,7 @@ impl Reader {
     /// Reads the store in this file, which a writer has made. Opens nothing yet.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        Self(Arc::new(Pool {
-            path: path.to_path_buf(),
-            idle: Mutex::default(),
-        }))
+        Self(Arc::new(Pool { path: path.to_path_buf(), idle: Mutex::default() }))
     }
 
     /// The run of this id.

@@ -29,14 +29,9 @@ impl SqliteStore {
     /// When the file cannot be made or read, is no store, or was written by a later version of the program.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref().to_path_buf();
-        create(&path).map_err(|source| StoreError::Create {
-            path: path.clone(),
-            source,
-        })?;
-        let mut conn = Connection::open_with_flags(
-            &path,
-            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-        )?;
+        create(&path).map_err(|source| StoreError::Create { path: path.clone(), source })?;
+        let mut conn =
+            Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         conn.busy_timeout(BUSY)?;
         migrations::check(&conn, &path)?;
         // FULL: a commit is on the disk when it returns, because effects follow it.
@@ -44,12 +39,7 @@ impl SqliteStore {
         conn.set_prepared_statement_cache_capacity(32);
         migrations::migrate(&mut conn, migrations::LATEST)?;
         let limit = PageLimit::default();
-        Ok(Self {
-            conn,
-            path,
-            limited_to: limit.get(),
-            limit,
-        })
+        Ok(Self { conn, path, limited_to: limit.get(), limit })
     }
 
     /// Reads what is committed to this file, from any thread.
@@ -72,8 +62,7 @@ impl SqliteStore {
     fn apply_limit(&mut self) -> rusqlite::Result<()> {
         let pages = self.limit.get();
         if pages != self.limited_to {
-            self.conn
-                .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+            self.conn.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
             self.limited_to = pages;
         }
         Ok(())

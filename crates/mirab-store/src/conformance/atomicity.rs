@@ -34,26 +34,15 @@ pub fn a_refused_group_leaves_nothing<D: Driver>(driver: &mut D) {
         journal = driver.reopen(journal);
         assert_eq!(load(&mut journal), before, "at {at}, opened again");
         let view = driver.view(&journal);
-        assert_eq!(
-            (view.all_events(0, 10).len(), view.runs(&RunFilter::default()).len()),
-            (1, 1)
-        );
+        assert_eq!((view.all_events(0, 10).len(), view.runs(&RunFilter::default()).len()), (1, 1));
     }
     commit(&mut journal, &good);
-    assert_eq!(
-        load(&mut driver.reopen(journal)).runs,
-        [run_in(1, Running), run_in(2, Running)]
-    );
+    assert_eq!(load(&mut driver.reopen(journal)).runs, [run_in(1, Running), run_in(2, Running)]);
 }
 
 /// Facts of a group are applied in order.
 pub fn the_last_fact_of_a_group_wins<D: Driver>(driver: &mut D) {
-    let counters = |next_id| {
-        Fact::Counters(Counters {
-            next_id,
-            ..Counters::default()
-        })
-    };
+    let counters = |next_id| Fact::Counters(Counters { next_id, ..Counters::default() });
     let mut dice = Dice::new(4);
     let group = [
         Fact::Lease(lease(1, &mut dice)),
@@ -64,10 +53,7 @@ pub fn the_last_fact_of_a_group_wins<D: Driver>(driver: &mut D) {
         counters(2),
     ];
     let found = load(&mut stored(driver, &group));
-    assert_eq!(
-        (found.runs, found.leases.len(), found.counters.next_id),
-        (vec![run_in(1, Running)], 0, 2)
-    );
+    assert_eq!((found.runs, found.leases.len(), found.counters.next_id), (vec![run_in(1, Running)], 0, 2));
 }
 
 /// An empty group is fine.

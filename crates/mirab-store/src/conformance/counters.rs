@@ -23,10 +23,7 @@ pub fn are_replaced<D: Driver>(driver: &mut D) {
 /// Settings come in order of key and projects in order of name, each with its last value.
 pub fn settings_and_projects_come_back_in_order<D: Driver>(driver: &mut D) {
     let setting = |key: &str, value: &str| Fact::Setting(key.to_owned(), value.to_owned());
-    let project = |name: &str, path: &str| ProjectRecord {
-        name: name.to_owned(),
-        path: path.to_owned(),
-    };
+    let project = |name: &str, path: &str| ProjectRecord { name: name.to_owned(), path: path.to_owned() };
     let facts = [
         setting("max_engines", "1"),
         setting("a'b", ""),
@@ -38,11 +35,5 @@ pub fn settings_and_projects_come_back_in_order<D: Driver>(driver: &mut D) {
     let found = load(&mut stored(driver, &facts));
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     assert_eq!(found.settings, [pair("a'b", ""), pair("max_engines", "4")]);
-    assert_eq!(
-        found.projects,
-        [
-            project("nightly", "/srv/ağaç 🌳"),
-            project("pipelines", "/srv/pipelines")
-        ]
-    );
+    assert_eq!(found.projects, [project("nightly", "/srv/ağaç 🌳"), project("pipelines", "/srv/pipelines")]);
 }

@@ -5,9 +5,7 @@ use mirab_core::ClaimId;
 use mirab_flow::{EventRecord, Fact, Journal};
 
 fn samples(count: u64) -> Vec<EventRecord> {
-    (1..=count)
-        .map(|seq| event(seq, seq % 3, &mut Dice::new(seq)))
-        .collect()
+    (1..=count).map(|seq| event(seq, seq % 3, &mut Dice::new(seq))).collect()
 }
 
 fn facts(events: &[EventRecord]) -> Vec<Fact> {
@@ -36,10 +34,7 @@ pub fn are_paged_without_a_gap<D: Driver>(driver: &mut D) {
         last = page[page.len() - 1].seq;
         seen.extend(page);
     }
-    let expected: Vec<_> = samples(50)
-        .into_iter()
-        .filter(|event| event.run == ClaimId(2))
-        .collect();
+    let expected: Vec<_> = samples(50).into_iter().filter(|event| event.run == ClaimId(2)).collect();
     assert_eq!(seen, expected);
     assert_eq!(view.events(ClaimId(2), u64::MAX, 3), []);
     assert_eq!(view.all_events(48, 10), samples(50)[48..]);

@@ -10,11 +10,7 @@ fn facts(leases: &[LeaseRecord]) -> Vec<Fact> {
 
 /// Every field has the value it was given last, in order of id.
 pub fn come_back_whole<D: Driver>(driver: &mut D) {
-    let leases = |seed| {
-        (1..200)
-            .map(|id| lease(id, &mut Dice::new(id * seed)))
-            .collect::<Vec<_>>()
-    };
+    let leases = |seed| (1..200).map(|id| lease(id, &mut Dice::new(id * seed))).collect::<Vec<_>>();
     let mut first = facts(&leases(3));
     first.reverse();
     let mut journal = stored(driver, &first);

@@ -36,15 +36,11 @@ fn stored<D: Driver>(driver: &mut D, facts: &[Fact]) -> D::Journal {
 }
 
 fn commit(journal: &mut impl Journal, facts: &[Fact]) {
-    journal
-        .commit(facts)
-        .unwrap_or_else(|error| panic!("the commit failed: {error}"));
+    journal.commit(facts).unwrap_or_else(|error| panic!("the commit failed: {error}"));
 }
 
 fn load(journal: &mut impl Journal) -> Stored {
-    journal
-        .load()
-        .unwrap_or_else(|error| panic!("the load failed: {error}"))
+    journal.load().unwrap_or_else(|error| panic!("the load failed: {error}"))
 }
 
 /// The suite as tests of one driver: `conformance_suite!(memory, MemoryDriver::new());` makes a module `memory`.

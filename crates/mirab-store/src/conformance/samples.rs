@@ -6,16 +6,8 @@ use mirab_flow::{
 };
 use serde_json::{Map, Value, json};
 
-const TEXTS: [&str; 8] = [
-    "",
-    "plain",
-    "it's; DROP TABLE runs --",
-    "\"quoted\"",
-    "a/b %20",
-    "ağaç 🌳",
-    "zero\0byte",
-    "two\nlines",
-];
+const TEXTS: [&str; 8] =
+    ["", "plain", "it's; DROP TABLE runs --", "\"quoted\"", "a/b %20", "ağaç 🌳", "zero\0byte", "two\nlines"];
 const NUMBERS: [u64; 6] = [0, 1, 1_234_567, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX];
 
 /// Draws values from a seed.
@@ -31,10 +23,7 @@ impl Dice {
 
     /// A step of a linear congruential generator: any mixing will do.
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % sides
     }
 
@@ -63,11 +52,7 @@ impl Dice {
     }
 
     fn place(&mut self) -> Place {
-        Place {
-            seq: self.number(),
-            call: self.number(),
-            joined_at: self.time(),
-        }
+        Place { seq: self.number(), call: self.number(), joined_at: self.time() }
     }
 
     fn needs(&mut self) -> Needs {
@@ -79,11 +64,7 @@ impl Dice {
     }
 
     fn failure(&mut self) -> Failure {
-        Failure {
-            kind: self.text(),
-            message: self.text(),
-            traceback: self.maybe(Self::text),
-        }
+        Failure { kind: self.text(), message: self.text(), traceback: self.maybe(Self::text) }
     }
 
     fn value(&mut self) -> Value {
@@ -92,11 +73,17 @@ impl Dice {
             json!(false),
             json!(u64::MAX),
             json!(i64::MIN),
-            json!(1.225_073_858_507_201e-308),
-            json!(0.1 + 0.2),
+            json!(self.float()),
+            json!(self.float()),
             json!({"a": [1, null, {"b": TEXTS}], "": ""}),
         ];
         values[self.roll(values.len())].clone()
+    }
+
+    /// Of any size, with all its digits.
+    fn float(&mut self) -> f64 {
+        self.roll(2);
+        f64::from_bits(self.0)
     }
 
     fn params(&mut self) -> Map<String, Value> {
@@ -140,14 +127,7 @@ pub fn run(id: u64, dice: &mut Dice) -> RunRecord {
 #[must_use]
 pub fn run_in(id: u64, state: State) -> RunRecord {
     let (project, flow) = ("project".to_owned(), "flow".to_owned());
-    RunRecord {
-        project,
-        flow,
-        state,
-        attempt: 1,
-        idempotency_key: None,
-        ..run(id, &mut Dice::new(id))
-    }
+    RunRecord { project, flow, state, attempt: 1, idempotency_key: None, ..run(id, &mut Dice::new(id)) }
 }
 
 /// A task of this run.
@@ -182,11 +162,7 @@ pub fn lease(id: u64, dice: &mut Dice) -> LeaseRecord {
         fence: Fence(dice.number()),
         kind: dice.text(),
         takes: dice.needs(),
-        covered: dice
-            .needs()
-            .into_iter()
-            .map(|(name, units)| (name, units, ClaimId(units)))
-            .collect(),
+        covered: dice.needs().into_iter().map(|(name, units)| (name, units, ClaimId(units))).collect(),
         priority: dice.rank(),
         place: dice.place(),
         parent: dice.maybe(|dice| ClaimId(dice.number())),
@@ -216,23 +192,13 @@ pub fn event(seq: u64, run: u64, dice: &mut Dice) -> EventRecord {
 pub fn bucket(dice: &mut Dice) -> BucketRecord {
     let scaled = [i128::MIN, -1, 0, i128::from(u64::MAX) * 1_000, i128::MAX][dice.roll(5)];
     let scale = i128::from(dice.number()) * 1_000_000_000;
-    BucketRecord {
-        name: dice.text(),
-        state: BucketState {
-            scaled,
-            scale,
-            at: dice.time(),
-        },
-    }
+    BucketRecord { name: dice.text(), state: BucketState { scaled, scale, at: dice.time() } }
 }
 
 /// A project.
 #[must_use]
 pub fn project(dice: &mut Dice) -> ProjectRecord {
-    ProjectRecord {
-        name: dice.text(),
-        path: dice.text(),
-    }
+    ProjectRecord { name: dice.text(), path: dice.text() }
 }
 
 /// A setting: key and value.
@@ -244,10 +210,5 @@ pub fn setting(dice: &mut Dice) -> (String, String) {
 /// Counters.
 #[must_use]
 pub fn counters(dice: &mut Dice) -> Counters {
-    Counters {
-        next_id: dice.number(),
-        next_seq: dice.number(),
-        next_fence: dice.number(),
-        next_event: dice.number(),
-    }
+    Counters { next_id: dice.number(), next_seq: dice.number(), next_fence: dice.number(), next_event: dice.number() }
 }

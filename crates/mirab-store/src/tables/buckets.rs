@@ -23,10 +23,6 @@ fn read(row: &Row<'_>) -> Result<BucketRecord> {
     let mut fields = Fields::of(row);
     Ok(BucketRecord {
         name: fields.plain()?,
-        state: BucketState {
-            scaled: fields.word()?,
-            scale: fields.word()?,
-            at: fields.time()?,
-        },
+        state: BucketState { scaled: fields.word()?, scale: fields.word()?, at: fields.time()? },
     })
 }

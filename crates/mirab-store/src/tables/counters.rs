@@ -8,19 +8,8 @@ const COLUMNS: &str = "next_id, next_seq, next_fence, next_event";
 static PUT: LazyLock<String> = LazyLock::new(|| super::upsert("counters", &format!("id, {COLUMNS}")));
 
 pub(crate) fn put(conn: &Connection, counters: Counters) -> Result<()> {
-    let Counters {
-        next_id,
-        next_seq,
-        next_fence,
-        next_event,
-    } = counters;
-    let values = params![
-        0,
-        number(next_id),
-        number(next_seq),
-        number(next_fence),
-        number(next_event)
-    ];
+    let Counters { next_id, next_seq, next_fence, next_event } = counters;
+    let values = params![0, number(next_id), number(next_seq), number(next_fence), number(next_event)];
     conn.prepare_cached(&PUT)?.execute(values).map(drop)
 }
 

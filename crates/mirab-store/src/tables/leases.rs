@@ -11,11 +11,7 @@ const COLUMNS: &str = "id, fence, kind, takes, covered, priority, place_seq, pla
 static PUT: LazyLock<String> = LazyLock::new(|| super::upsert("leases", COLUMNS));
 
 pub(crate) fn put(conn: &Connection, lease: &LeaseRecord) -> Result<()> {
-    let covered: Vec<_> = lease
-        .covered
-        .iter()
-        .map(|(name, units, holder)| (name, units, holder.0))
-        .collect();
+    let covered: Vec<_> = lease.covered.iter().map(|(name, units, holder)| (name, units, holder.0)).collect();
     let values = params![
         number(lease.id.0),
         number(lease.fence.0),
@@ -36,9 +32,7 @@ pub(crate) fn put(conn: &Connection, lease: &LeaseRecord) -> Result<()> {
 
 /// Removing what is not there changes nothing.
 pub(crate) fn remove(conn: &Connection, id: ClaimId) -> Result<()> {
-    conn.prepare_cached("DELETE FROM leases WHERE id = ?")?
-        .execute([number(id.0)])
-        .map(drop)
+    conn.prepare_cached("DELETE FROM leases WHERE id = ?")?.execute([number(id.0)]).map(drop)
 }
 
 pub(crate) fn all(conn: &Connection) -> Result<Vec<LeaseRecord>> {
@@ -63,8 +57,5 @@ fn read(row: &Row<'_>) -> Result<LeaseRecord> {
 }
 
 fn covered(stored: Vec<(String, u64, u64)>) -> Vec<(String, u64, ClaimId)> {
-    stored
-        .into_iter()
-        .map(|(name, units, holder)| (name, units, ClaimId(holder)))
-        .collect()
+    stored.into_iter().map(|(name, units, holder)| (name, units, ClaimId(holder))).collect()
 }

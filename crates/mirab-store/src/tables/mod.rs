@@ -45,10 +45,7 @@ pub(crate) fn load(conn: &Connection) -> Result<Stored> {
 fn upsert(table: &str, columns: &str) -> String {
     let names: Vec<&str> = columns.split(", ").collect();
     let marks = vec!["?"; names.len()].join(", ");
-    let changes: Vec<String> = names[1..]
-        .iter()
-        .map(|name| format!("{name} = excluded.{name}"))
-        .collect();
+    let changes: Vec<String> = names[1..].iter().map(|name| format!("{name} = excluded.{name}")).collect();
     let (key, changes) = (names[0], changes.join(", "));
     format!("INSERT INTO {table} ({columns}) VALUES ({marks}) ON CONFLICT ({key}) DO UPDATE SET {changes}")
 }

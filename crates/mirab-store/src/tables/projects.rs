@@ -8,9 +8,7 @@ const COLUMNS: &str = "name, path";
 static PUT: LazyLock<String> = LazyLock::new(|| super::upsert("projects", COLUMNS));
 
 pub(crate) fn put(conn: &Connection, project: &ProjectRecord) -> Result<()> {
-    conn.prepare_cached(&PUT)?
-        .execute(params![project.name, project.path])
-        .map(drop)
+    conn.prepare_cached(&PUT)?.execute(params![project.name, project.path]).map(drop)
 }
 
 pub(crate) fn all(conn: &Connection) -> Result<Vec<ProjectRecord>> {
@@ -18,8 +16,5 @@ pub(crate) fn all(conn: &Connection) -> Result<Vec<ProjectRecord>> {
 }
 
 fn read(row: &Row<'_>) -> Result<ProjectRecord> {
-    Ok(ProjectRecord {
-        name: row.get(0)?,
-        path: row.get(1)?,
-    })
+    Ok(ProjectRecord { name: row.get(0)?, path: row.get(1)? })
 }

@@ -90,12 +90,7 @@ pub(crate) fn count_by_state(conn: &Connection) -> Result<BTreeMap<State, u64>> 
 
 pub(crate) fn list(conn: &Connection, filter: &RunFilter) -> Result<Vec<RunRecord>> {
     let before = filter.before.map(|before| bound(before.0));
-    rows(
-        conn,
-        &list_sql(filter),
-        params![filter.project, filter.flow, before, filter.limit],
-        read,
-    )
+    rows(conn, &list_sql(filter), params![filter.project, filter.flow, before, filter.limit], read)
 }
 
 /// Walks an index from its end and stops at the limit, whatever is asked for: nothing is sorted. Many states are one walk
@@ -111,15 +106,10 @@ pub(crate) fn list_sql(filter: &RunFilter) -> String {
         let words: Vec<String> = states.iter().map(|state| format!("'{state}'")).collect();
         vec![format!("{narrowed} AND +state IN ({})", words.join(", "))]
     } else {
-        states
-            .iter()
-            .map(|state| format!("{narrowed} AND state = '{state}'"))
-            .collect()
+        states.iter().map(|state| format!("{narrowed} AND state = '{state}'")).collect()
     };
-    let walks: Vec<String> = walks
-        .iter()
-        .map(|condition| format!("SELECT {COLUMNS} FROM runs WHERE {condition}"))
-        .collect();
+    let walks: Vec<String> =
+        walks.iter().map(|condition| format!("SELECT {COLUMNS} FROM runs WHERE {condition}")).collect();
     format!("{} ORDER BY id DESC LIMIT ?4", walks.join(" UNION ALL "))
 }
 

@@ -8,10 +8,7 @@ use serde_json::json;
 /// A run that needs many pages.
 fn large(id: u64) -> Fact {
     let result = Some(json!("x".repeat(100_000)));
-    Fact::Run(Box::new(RunRecord {
-        result,
-        ..run_in(id, State::Waiting)
-    }))
+    Fact::Run(Box::new(RunRecord { result, ..run_in(id, State::Waiting) }))
 }
 
 fn ids(store: &mut SqliteStore) -> Vec<u64> {
@@ -25,9 +22,7 @@ fn a_full_disk_refuses_the_whole_group_and_goes_on_with_new_space() {
     store.commit(&[large(1)]).unwrap();
     store.limit_pages(Some(1));
     for _ in 0..3 {
-        let error = store
-            .commit(&[Fact::Run(Box::new(run_in(2, State::Waiting))), large(3)])
-            .unwrap_err();
+        let error = store.commit(&[Fact::Run(Box::new(run_in(2, State::Waiting))), large(3)]).unwrap_err();
         assert!(error.is_full(), "{error}");
         assert_eq!(error.to_string(), "the store failed: database or disk is full");
         assert_eq!(ids(&mut store), [1]);

@@ -14,16 +14,8 @@ const WORD: &str = "committed ";
 fn write_until_killed(path: &OsStr) -> ! {
     let mut store = SqliteStore::open(path).unwrap();
     for seq in 1.. {
-        let counters = Counters {
-            next_event: seq + 1,
-            ..Counters::default()
-        };
-        store
-            .commit(&[
-                Fact::Event(event(seq, 1, &mut Dice::new(seq))),
-                Fact::Counters(counters),
-            ])
-            .unwrap();
+        let counters = Counters { next_event: seq + 1, ..Counters::default() };
+        store.commit(&[Fact::Event(event(seq, 1, &mut Dice::new(seq))), Fact::Counters(counters)]).unwrap();
         println!("{WORD}{seq}");
     }
     unreachable!("numbers do not end")
@@ -40,16 +32,10 @@ fn what_was_said_to_be_committed_survives_a_kill() {
         let said = said_until_killed(&store, 100 * round);
         let mut opened = SqliteStore::open(&store).unwrap();
         let stored = opened.reader().all_events(0, u32::MAX).unwrap();
-        let expected: Vec<_> = (1..=stored.len() as u64)
-            .map(|seq| event(seq, 1, &mut Dice::new(seq)))
-            .collect();
+        let expected: Vec<_> = (1..=stored.len() as u64).map(|seq| event(seq, 1, &mut Dice::new(seq))).collect();
         assert_eq!(stored, expected);
         // The kill may fall between the commit and the word.
-        assert!(
-            stored.len() == said || stored.len() == said + 1,
-            "said {said}, stored {}",
-            stored.len()
-        );
+        assert!(stored.len() == said || stored.len() == said + 1, "said {said}, stored {}", stored.len());
         assert_eq!(opened.load().unwrap().counters.next_event, stored.len() as u64 + 1);
     }
 }
@@ -57,11 +43,7 @@ fn what_was_said_to_be_committed_survives_a_kill() {
 /// Starts the writer, kills it after so many commits, and gives the last number that it said.
 fn said_until_killed(store: &std::path::Path, commits: usize) -> usize {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "tests::killed::what_was_said_to_be_committed_survives_a_kill",
-            "--nocapture",
-        ])
+        .args(["--exact", "tests::killed::what_was_said_to_be_committed_survives_a_kill", "--nocapture"])
         .env(CHILD, store)
         .stdout(Stdio::piped())
         .spawn()

@@ -1,4 +1,5 @@
 //! Tests that need a file.
+mod columns;
 mod drivers;
 mod full;
 mod histories;

@@ -16,14 +16,7 @@ fn only_the_owner_can_read_the_files() {
     let home = Home::new();
     let mut store = home.open();
     store.commit(&[run(1)]).unwrap();
-    let files: Vec<_> = home
-        .path()
-        .parent()
-        .unwrap()
-        .read_dir()
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
+    let files: Vec<_> = home.path().parent().unwrap().read_dir().unwrap().map(Result::unwrap).collect();
     assert_eq!(files.len(), 3, "the store, its log and its index");
     for file in files {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
@@ -34,10 +27,7 @@ fn only_the_owner_can_read_the_files() {
 fn a_store_of_a_later_version_is_refused_and_not_touched() {
     let home = Home::new();
     drop(home.open());
-    rusqlite::Connection::open(home.path())
-        .unwrap()
-        .execute_batch("PRAGMA user_version = 99")
-        .unwrap();
+    rusqlite::Connection::open(home.path()).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     let before = std::fs::read(home.path()).unwrap();
     let error = SqliteStore::open(home.path()).unwrap_err();
     assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
@@ -62,10 +52,7 @@ fn a_value_that_is_not_ours_is_an_error_that_names_its_column() {
     let other = rusqlite::Connection::open(home.path()).unwrap();
     other.execute_batch("UPDATE runs SET state = 'Done'").unwrap();
     let error = store.reader().run(ClaimId(1)).unwrap_err().to_string();
-    assert!(
-        error.contains("\"Done\" is no state") && error.contains("index: 9"),
-        "{error}"
-    );
+    assert!(error.contains("\"Done\" is no state") && error.contains("index: 9"), "{error}");
 }
 
 #[test]
@@ -79,13 +66,7 @@ fn readers_of_many_threads_see_whole_groups_while_the_store_is_written() {
             threads.spawn(move || {
                 let mut seen = 0;
                 while seen < 100 {
-                    let runs = reader
-                        .runs(&RunFilter {
-                            limit: 1_000,
-                            ..RunFilter::default()
-                        })
-                        .unwrap()
-                        .len();
+                    let runs = reader.runs(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap().len();
                     assert!(runs >= seen && runs.is_multiple_of(2), "{seen} then {runs}");
                     seen = runs;
                 }
