@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import sys
@@ -111,6 +112,9 @@ def main(argv: list[str] | None = None) -> int:
     # Before the directory changes: the home may be given relative to this one.
     home, directory = Path(options.home).resolve(), Path(options.path).resolve()
     os.chdir(directory)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # The log is read while the run goes on, and the process may be killed.
+        sys.stdout.reconfigure(line_buffering=True)
     use_project(directory)
     interrupt = Interrupt()
     interrupt.install()
