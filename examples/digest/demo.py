@@ -186,7 +186,8 @@ def report(server: Server, jobs: dict[int, tuple[Path, Path]], killed: int | Non
     print(f"disk, most ever in use {most} of {DISK}")
     print(f"publishes              {len(published)}, {busiest} in the busiest second (at most {BURST} + {RATE:.0f})")
     print(f"longest wait           {longest_wait(server, runs, tasks)}")
-    print(f"killed engine          {f'run {killed} was executed again: attempt {rerun["attempt"]}, {rerun["state"]}' if rerun else 'none'}")
+    told = f"run {killed} was executed again: attempt {rerun['attempt']}, {rerun['state']}" if rerun else "none"
+    print(f"killed engine          {told}")
     print(f"units left in use      {leftover}")
     print(f"manifests              {len(jobs) - len(wrong)} right, {len(wrong)} wrong {' '.join(wrong)}")
     return (
