@@ -6,7 +6,6 @@ mod driver;
 mod error;
 mod flow_spec;
 mod journal;
-mod memory_journal;
 mod orchestrator;
 mod overlap;
 mod records;
@@ -21,7 +20,6 @@ pub use driver::{Driver, STORE_RETRY};
 pub use error::{Error, IllegalChange, StoreUnavailable};
 pub use flow_spec::{FlowSpec, cap_name};
 pub use journal::Journal;
-pub use memory_journal::MemoryJournal;
 pub use orchestrator::{
     Created, DEFAULT_POOL, Declarations, HAND_OFF, LEASE_LIFE, Leased, NewRun, NewTask, Options, Orchestrator, Outcome,
     POOL, SLOTS_SETTING, TakeLease, TaskStatus,

@@ -51,7 +51,7 @@ pub struct WaitingRow {
     pub shown: Shown,
     /// Of the run.
     pub priority: i32,
-    /// 1 is the first of all that wait; 0 when it is too far back to be counted.
+    /// 1 is the first of all that wait.
     pub position: u64,
     /// Since when it waits.
     pub since: Time,

@@ -1,5 +1,5 @@
 //! A new run, and a scheduled one whose time has come.
-use super::settle::GATE;
+use super::settle::{GATE, borrowed};
 use super::{DEFAULT_POOL, Orchestrator};
 use crate::error::Error;
 use crate::flow_spec::{FlowSpec, cap_name};
@@ -9,7 +9,7 @@ use crate::run::Run;
 use crate::state::State;
 use crate::step::Wake;
 use crate::task_run::failure_of;
-use mirab_core::{ClaimId, Refusal, Time, check_requested};
+use mirab_core::{ClaimId, Refusal, Time, check_declared, check_requested};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct NewRun {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Created {
     /// As it stands now: in line, Pending, Scheduled, or ended at once by its flow's overlap policy.
-    New(RunRecord),
+    New(Box<RunRecord>),
     /// There is a run with this idempotency key, live or ended. Whether it is of the same request is for the host to compare.
     Existing(ClaimId),
 }
@@ -56,7 +56,8 @@ impl Orchestrator {
         }
         let flow = self.find_flow(&new.flow)?.clone();
         let needs = self.needs_of_run(&flow, &new)?;
-        self.check_needs(&needs)?;
+        // Also for a run due later, which would else fail only then, with nobody to tell.
+        self.gate.check_needs(&borrowed(&needs), None)?;
         let due_at = new.due_at.unwrap_or(now);
         let record = run_record(self.new_id(), &flow, new, needs, now, due_at);
         let created = record.clone();
@@ -79,12 +80,7 @@ impl Orchestrator {
             self.keys.insert(key, id);
         }
         self.settle(now);
-        Ok(Created::New(ended.or_else(|| self.run(id).cloned()).unwrap_or(created)))
-    }
-
-    /// A run due later must be possible as things are.
-    fn check_needs(&self, _needs: &Needs) -> Result<(), Refusal> {
-        Ok(())
+        Ok(Created::New(Box::new(ended.or_else(|| self.run(id).cloned()).unwrap_or(created))))
     }
 
     /// Takes a run out of memory that was refused before any fact of it was made.
@@ -159,7 +155,7 @@ impl Orchestrator {
 
     /// One unit of each total that is declared for one of the tags.
     pub(super) fn needs_of_tags<'a>(&self, tags: impl Iterator<Item = &'a String>) -> Vec<(String, u64)> {
-        let names = tags.map(|tag| format!("tag:{tag}"));
+        let names = tags.filter_map(|tag| check_declared(&format!("tag:{tag}")).ok());
         names.filter(|name| self.gate.is_declared(name)).map(|name| (name, 1)).collect()
     }
 }

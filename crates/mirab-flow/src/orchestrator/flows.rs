@@ -3,7 +3,7 @@ use super::Orchestrator;
 use crate::error::Error;
 use crate::flow_spec::{FlowSpec, cap_name};
 use crate::records::{Fact, ProjectRecord};
-use mirab_core::{ClaimId, Limit, Refusal, ResourceConfig, Time};
+use mirab_core::{ClaimId, Refusal, ResourceConfig, Time};
 
 /// Total of a cap that was taken away: its name stays, because work that has or wants it may be there.
 const NO_CAP: u64 = 1 << 40;
@@ -48,11 +48,7 @@ impl Orchestrator {
     }
 
     pub(super) fn put_semaphore(&mut self, now: Time, name: &str, permits: u64) -> Result<(), Refusal> {
-        if self.gate.is_declared(name) {
-            self.gate.set_limit(now, name, Limit::Semaphore { permits })
-        } else {
-            self.gate.declare(now, ResourceConfig::semaphore(name, permits))
-        }
+        self.gate.declare(now, ResourceConfig::semaphore(name, permits))
     }
 
     /// Scheduled runs that fell due before their flows were known.

@@ -5,9 +5,6 @@ use crate::state::State;
 use crate::views::{QueueView, Shown, WaitingRow, Who, Why};
 use mirab_core::{ClaimId, Explanation, Place, ResourceView, Time};
 
-/// A position in the line is told up to here.
-const POSITIONS: usize = 1_000;
-
 impl Orchestrator {
     /// A live run.
     #[must_use]
@@ -61,9 +58,8 @@ impl Orchestrator {
         let tasks = self.tasks_of(id).into_iter().filter(|task| task.state == State::Waiting).map(|task| task.id);
         let waiting: Vec<ClaimId> =
             std::iter::once(id).filter(|_| run.state() == State::Waiting).chain(tasks).collect();
-        let line = if waiting.is_empty() { Vec::new() } else { self.gate.line(POSITIONS) };
-        let position = |id| (1..).zip(&line).find(|(_, other)| **other == id).map_or(0, |(position, _)| position);
-        let waiting: Vec<WaitingRow> = waiting.into_iter().filter_map(|id| self.row(now, id, position(id))).collect();
+        let row = |id| self.row(now, id, self.gate.position(id)?);
+        let waiting: Vec<WaitingRow> = waiting.into_iter().filter_map(row).collect();
         Some(Why { id, shown, reason: self.reason_of_run(now, run, &waiting), waiting })
     }
 

@@ -2,13 +2,13 @@
 use super::create::SERVER;
 use super::settle::GATE;
 use super::{DEFAULT_POOL, Declarations, HAND_OFF, LEASE_LIFE, Options, Orchestrator, SLOTS_SETTING};
-use crate::flow_spec::FlowSpec;
+use crate::flow_spec::{FlowSpec, cap_name};
 use crate::records::{BucketRecord, Fact, LeaseRecord, RunRecord, Stored, TaskRecord};
 use crate::run::Run;
 use crate::state::State;
 use crate::step::Wake;
 use crate::task_run::TaskRun;
-use mirab_core::{ClaimId, Gate, GateOptions, ResourceConfig, StoredLease, Time};
+use mirab_core::{ClaimId, Gate, GateOptions, Limit, ResourceConfig, StoredLease, Time};
 use std::collections::BTreeSet;
 
 impl Orchestrator {
@@ -22,19 +22,23 @@ impl Orchestrator {
     #[must_use]
     pub(crate) fn restore_declared(declared: Declarations, stored: Stored, now: Time) -> Self {
         let mut this = Self::empty(declared, &stored, now);
-        this.declare_all(&stored);
-        this.restore_buckets(&stored.buckets);
+        let resources = this.resources_for(&stored);
+        this.gate.begin_restore();
+        this.declare_paused(&resources);
         this.remember_work(stored.runs, stored.tasks);
         this.restore_leases(stored.leases);
         this.end_bodies_without_lease();
         this.line_up_all();
+        this.declare_all(resources);
+        this.restore_buckets(&stored.buckets);
+        this.gate.end_restore(now);
         this.set_timers();
-        this.settle(this.now);
+        this.settle(now);
         this
     }
 
     fn empty(declared: Declarations, stored: &Stored, now: Time) -> Self {
-        let gate = Gate::new(GateOptions { aging: declared.options.aging, shard: String::new() });
+        let gate = Gate::new(GateOptions { aging: declared.options.aging, ..GateOptions::default() });
         let mut this = Self {
             declared,
             gate,
@@ -61,40 +65,33 @@ impl Orchestrator {
         this
     }
 
-    fn declare_all(&mut self, stored: &Stored) {
+    /// All that the gate must know: the pool, what is declared, the flows' caps, and names that only stored work knows.
+    fn resources_for(&self, stored: &Stored) -> Vec<ResourceConfig> {
         let setting = stored.settings.iter().find(|(key, _)| key == SLOTS_SETTING);
         let slots = setting.and_then(|(_, value)| value.parse().ok()).unwrap_or(self.declared.options.slots);
-        self.declare(ResourceConfig::semaphore(DEFAULT_POOL, slots.min(self.declared.options.max_slots)));
-        for resource in self.declared.options.resources.clone() {
-            self.declare(resource);
+        let mut all = vec![ResourceConfig::semaphore(DEFAULT_POOL, slots.min(self.declared.options.max_slots))];
+        all.extend(self.declared.options.resources.iter().cloned());
+        all.extend(self.flows().filter_map(cap_of));
+        let mut known = Gate::default();
+        for resource in &all {
+            declare(&mut known, self.now, resource.clone());
         }
-        let flows: Vec<FlowSpec> = self.flows().cloned().collect();
-        for flow in &flows {
-            let refused = self.set_cap(self.now, flow);
-            debug_assert!(refused.is_ok(), "{refused:?}");
-        }
-        self.declare_missing(stored);
+        all.extend(missing(&known, stored));
+        all
     }
 
-    /// Names that stored work has or wants, but nothing declares any more. A flow's cap is 1 until the flow is found; anything else is
-    /// paused: what waits for it is kept and can be seen.
-    fn declare_missing(&mut self, stored: &Stored) {
-        let held = stored.leases.iter().flat_map(|lease| &lease.takes);
-        let wanted_by_runs = stored.runs.iter().flat_map(|run| &run.needs);
-        let waiting = stored.tasks.iter().filter(|task| !task.state.is_terminal());
-        let wanted = waiting.flat_map(|task| &task.needs);
-        let names: BTreeSet<&String> = held.chain(wanted_by_runs).chain(wanted).map(|(name, _)| name).collect();
-        for name in names {
-            if !self.gate.is_declared(name) {
-                self.declare(ResourceConfig::semaphore(name, u64::from(name.starts_with("flow:"))));
-            }
+    /// A paused resource takes waiters of any amount, also those for which its total was lowered since.
+    fn declare_paused(&mut self, resources: &[ResourceConfig]) {
+        for resource in resources {
+            let paused = ResourceConfig { limit: Limit::Semaphore { permits: 0 }, ..resource.clone() };
+            declare(&mut self.gate, self.now, paused);
         }
     }
 
-    /// What was checked before is declared here, so a refusal would be an error of the host; its work is then refused by name.
-    fn declare(&mut self, resource: ResourceConfig) {
-        let refused = self.gate.declare(self.now, resource);
-        debug_assert!(refused.is_ok(), "{refused:?}");
+    fn declare_all(&mut self, resources: Vec<ResourceConfig>) {
+        for resource in resources {
+            declare(&mut self.gate, self.now, resource);
+        }
     }
 
     fn restore_buckets(&mut self, buckets: &[BucketRecord]) {
@@ -106,7 +103,8 @@ impl Orchestrator {
 
     fn remember_work(&mut self, runs: Vec<RunRecord>, tasks: Vec<TaskRecord>) {
         for run in runs {
-            let since = run.place.map_or(run.created_at, |place| place.joined_at);
+            let joined_at = run.place.map(|place| place.joined_at);
+            let since = run.started_at.filter(|_| run.state == State::Running).or(joined_at).unwrap_or(run.created_at);
             self.remember_run(Run::new(run, since));
         }
         for task in tasks {
@@ -183,31 +181,19 @@ impl Orchestrator {
         }
     }
 
-    /// Best rank first, so that what may start starts in the order in which it would have.
+    /// The order does not matter here: all have their places, and nothing starts before all are in line.
     fn line_up_all(&mut self) {
-        let runs = self.runs.values().filter(|run| run.state() == State::Waiting).map(|run| run.record.id);
-        let tasks = self.tasks.values().filter(|task| task.state() == State::Waiting).map(|task| task.record.id);
-        let mut waiting: Vec<ClaimId> = runs.chain(tasks).collect();
-        waiting.sort_by_cached_key(|id| self.rank(*id));
         let now = self.now;
-        for id in waiting {
-            if self.runs.contains_key(&id) {
-                self.line_up_again(now, id);
-            } else if let Err(refusal) = self.submit_task(now, id) {
+        let runs = self.runs.values().filter(|run| run.state() == State::Waiting).map(|run| run.record.id);
+        for id in runs.collect::<Vec<_>>() {
+            self.line_up_again(now, id);
+        }
+        let tasks = self.tasks.values().filter(|task| task.state() == State::Waiting).map(|task| task.record.id);
+        for id in tasks.collect::<Vec<_>>() {
+            if let Err(refusal) = self.submit_task(now, id) {
                 self.change_task(now, id, GATE, |task| task.refuse(now, refusal));
             }
         }
-    }
-
-    fn rank(&self, id: ClaimId) -> (i128, u64, u64, ClaimId) {
-        let place = self.place(id).unwrap_or_default();
-        let run = self.task(id).map_or(id, |task| task.run);
-        let priority = i128::from(self.run(run).map_or(0, |run| run.priority));
-        let key = match self.declared.options.aging {
-            Some(aging) => i128::from(place.joined_at.0) - priority * i128::from(aging),
-            None => -priority,
-        };
-        (key, place.seq, place.call, id)
     }
 
     fn set_timers(&mut self) {
@@ -225,4 +211,27 @@ impl Orchestrator {
             }
         }
     }
+}
+
+/// The cap of a flow that has one.
+fn cap_of(flow: &FlowSpec) -> Option<ResourceConfig> {
+    flow.max_concurrent.map(|permits| ResourceConfig::semaphore(&cap_name(&flow.project, &flow.name), permits))
+}
+
+/// Names that stored work has or wants, but nothing declares any more. A flow's cap is 1 until the flow is found; anything else is
+/// paused: what waits for it is kept and can be seen.
+fn missing(known: &Gate, stored: &Stored) -> Vec<ResourceConfig> {
+    let held = stored.leases.iter().flat_map(|lease| &lease.takes);
+    let wanted_by_runs = stored.runs.iter().flat_map(|run| &run.needs);
+    let live_tasks = stored.tasks.iter().filter(|task| !task.state.is_terminal());
+    let wanted = live_tasks.flat_map(|task| &task.needs);
+    let names: BTreeSet<&String> = held.chain(wanted_by_runs).chain(wanted).map(|(name, _)| name).collect();
+    let missing = names.into_iter().filter(|name| !known.is_declared(name));
+    missing.map(|name| ResourceConfig::semaphore(name, u64::from(name.starts_with("flow:")))).collect()
+}
+
+/// What comes here was checked before; a refusal would be an error of the host, and work that asks for the name is then refused.
+fn declare(gate: &mut Gate, now: Time, resource: ResourceConfig) {
+    let refused = gate.declare(now, resource);
+    debug_assert!(refused.is_ok(), "{refused:?}");
 }

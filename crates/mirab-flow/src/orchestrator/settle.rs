@@ -40,8 +40,9 @@ impl Orchestrator {
 
     /// Puts a run that is Waiting again back in line. If it can never start any more, it fails.
     pub(super) fn line_up_again(&mut self, now: Time, id: ClaimId) {
-        let is_waiting = self.runs.get(&id).is_some_and(|run| run.state() == State::Waiting);
-        if is_waiting && let Err(refusal) = self.submit_run(now, id) {
+        if self.is_waiting(id)
+            && let Err(refusal) = self.submit_run(now, id)
+        {
             self.change_run(now, id, GATE, |run| run.refuse(now, failure_of(&refusal)));
         }
     }
@@ -115,18 +116,19 @@ impl Orchestrator {
     fn refused(&mut self, now: Time, id: ClaimId, refusal: Refusal) {
         if self.runs.contains_key(&id) {
             self.change_run(now, id, GATE, |run| run.refuse(now, failure_of(&refusal)));
-        } else {
+        } else if self.is_waiting(id) {
             self.change_task(now, id, GATE, |task| task.refuse(now, refusal));
         }
     }
 
+    fn is_waiting(&self, id: ClaimId) -> bool {
+        let state = self.run(id).map(|run| run.state).or_else(|| self.task(id).map(|task| task.state));
+        state == Some(State::Waiting)
+    }
+
     /// The first shortage of a wait is an event. An engine is no resource: that all are busy is no shortage.
     fn tell_shortage(&mut self, now: Time, id: ClaimId) {
-        let is_waiting = self.runs.get(&id).map_or_else(
-            || self.tasks.get(&id).is_some_and(|task| task.state() == State::Waiting),
-            |run| run.state() == State::Waiting,
-        );
-        if !is_waiting {
+        if !self.is_waiting(id) {
             return;
         }
         let explanation = self.gate.explain(id);
@@ -163,7 +165,7 @@ fn lease_of(
     }
 }
 
-fn borrowed(needs: &[(String, u64)]) -> Vec<(&str, u64)> {
+pub(super) fn borrowed(needs: &[(String, u64)]) -> Vec<(&str, u64)> {
     needs.iter().map(|(name, units)| (name.as_str(), *units)).collect()
 }
 
