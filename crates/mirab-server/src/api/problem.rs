@@ -1,0 +1,114 @@
+//! Every error of the API, with its code and HTTP status, in one place.
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use mirab_flow::StoreUnavailable;
+use mirab_store::StoreError;
+use mirab_wire::Problem;
+
+/// A refused request.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    code: &'static str,
+    detail: String,
+}
+
+/// Answer of a handler.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
+/// The status of each code; a code that is not listed is an error of the server.
+fn status_of(code: &str) -> StatusCode {
+    match code {
+        "UnknownPool" | "UnknownFlow" | "UnknownRun" | "UnknownTask" | "NotFound" => StatusCode::NOT_FOUND,
+        "UnknownResource"
+        | "ResourceExceedsCapacity"
+        | "InvalidResource"
+        | "ResourceOnOtherShard"
+        | "TemplateError" => StatusCode::UNPROCESSABLE_ENTITY,
+        // A task is told by the code; its claim was understood and can never be granted.
+        "ResourceDeadlock" | "InvalidParams" => StatusCode::UNPROCESSABLE_ENTITY,
+        "BadRequest" => StatusCode::BAD_REQUEST,
+        "Unauthorized" => StatusCode::UNAUTHORIZED,
+        "ResourceInUse" | "StaleLease" => StatusCode::CONFLICT,
+        "QueueFull" => StatusCode::TOO_MANY_REQUESTS,
+        "StoreUnavailable" => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl ApiError {
+    /// The request makes no sense as it is written.
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Self { code: "BadRequest", detail: detail.into() }
+    }
+
+    /// Parameters do not fit the flow.
+    pub fn invalid_params(detail: String) -> Self {
+        Self { code: "InvalidParams", detail }
+    }
+
+    /// No run has this id.
+    pub fn unknown_run(id: u64) -> Self {
+        Self {
+            code: "UnknownRun",
+            detail: format!("unknown run {id}: no run has this id on this server; list them with GET /api/runs"),
+        }
+    }
+
+    /// No flow has this name.
+    pub fn unknown_flow(detail: String) -> Self {
+        Self { code: "UnknownFlow", detail }
+    }
+
+    /// Nothing is served at this path.
+    pub fn not_found(detail: String) -> Self {
+        Self { code: "NotFound", detail }
+    }
+
+    /// The token is missing or wrong.
+    pub fn unauthorized() -> Self {
+        let detail = "the token is missing or wrong: send the header \"Authorization: Bearer TOKEN\" with the token from the file \
+                      \"token\" in the server's home";
+        Self { code: "Unauthorized", detail: detail.into() }
+    }
+
+    /// The server went wrong; what exactly is for its log.
+    pub fn internal(why: &impl std::fmt::Display) -> Self {
+        tracing::error!("a request failed: {why}");
+        Self { code: "Internal", detail: "the server failed on this request: its log says more".into() }
+    }
+}
+
+impl From<mirab_flow::Error> for ApiError {
+    fn from(error: mirab_flow::Error) -> Self {
+        Self { code: error.code(), detail: error.to_string() }
+    }
+}
+
+impl From<StoreUnavailable> for ApiError {
+    fn from(error: StoreUnavailable) -> Self {
+        Self { code: error.code(), detail: error.to_string() }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self { code: "StoreUnavailable", detail: format!("the store could not be read ({error}): try again") }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = status_of(self.code);
+        let problem = Problem {
+            kind: "about:blank".into(),
+            title: status.canonical_reason().unwrap_or_default().into(),
+            status: status.as_u16(),
+            code: self.code.into(),
+            detail: self.detail,
+        };
+        let mut response = (status, Json(problem)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response
+    }
+}

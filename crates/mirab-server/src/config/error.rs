@@ -1,0 +1,79 @@
+//! Where in a file something stands, and what is wrong there.
+use std::fmt;
+use std::ops::Range;
+
+/// A place in a configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file as the user would name it.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+}
+
+impl Place {
+    /// `FILE:LINE`, as resources show where they were declared.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        format!("{}:{}", self.file, self.line)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// A configuration that cannot be used; says where, what was wrong, what was expected, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// `None` for values that stand in no file.
+    pub place: Option<Place>,
+    /// What was wrong, what was expected, what to do.
+    pub message: String,
+}
+
+impl ConfigError {
+    pub(super) fn at(place: Place, message: impl Into<String>) -> Self {
+        Self { place: Some(place), message: message.into() }
+    }
+
+    pub(super) fn of(message: impl Into<String>) -> Self {
+        Self { place: None, message: message.into() }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{place}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The text of a file, to tell places in it.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub label: &'a str,
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    /// The place where `span` begins; the start of the file when the parser kept no span.
+    pub fn place(&self, span: Option<Range<usize>>) -> Place {
+        let offset = span.map_or(0, |span| span.start).min(self.text.len());
+        let before = self.text.get(..offset).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Place {
+            file: self.label.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+}

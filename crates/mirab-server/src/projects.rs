@@ -1,0 +1,145 @@
+//! Serving directories: at start, and one more while the server runs.
+use crate::catalog::{self, Catalog, ServedProject};
+use crate::config::{ConfigFile, Declarations, Role};
+use crate::discovery::{DiscoveryError, discover, specs};
+use crate::host::Host;
+use crate::loaded::{NamedDir, absolute, project_name};
+use crate::supervisor::Supervisor;
+use mirab_core::{ResourceConfig, Time};
+use mirab_flow::{FlowSpec, Orchestrator, ProjectRecord, StoreUnavailable};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+use tokio::sync::Mutex;
+
+/// Why a directory cannot be served besides.
+pub(crate) enum AddError {
+    Store(StoreUnavailable),
+    /// What is wrong and what to do.
+    Refused(String),
+}
+
+/// How directories come to be served.
+#[derive(Clone)]
+pub(crate) struct Projects {
+    pub catalog: Arc<RwLock<Catalog>>,
+    pub finder: Finder,
+    /// One directory at a time.
+    pub adding: Arc<Mutex<()>>,
+}
+
+/// Finds the flows of directories.
+#[derive(Clone, Debug)]
+pub(crate) struct Finder {
+    pub python: PathBuf,
+    pub logs: PathBuf,
+}
+
+impl Finder {
+    /// Blocks until the interpreter has looked at all files.
+    pub fn find(&self, project: NamedDir) -> Result<(ServedProject, Vec<FlowSpec>), DiscoveryError> {
+        // A project's name is a file's name as well, but for its oddest characters.
+        let file = project.name.replace(|c: char| !c.is_alphanumeric() && c != '-' && c != '_', "_");
+        let log = self.logs.join(format!("discovery-{file}.log"));
+        let mut found = discover(&self.python, &project.dir, &log, &log.with_extension("json"))?;
+        let specs = specs(&project.name, &mut found);
+        for broken in &found.broken {
+            tracing::warn!("{} of project {} did not import: {}", broken.file, project.name, broken.error.message);
+        }
+        Ok((ServedProject { name: project.name, dir: project.dir, found }, specs))
+    }
+}
+
+impl Projects {
+    /// Serves one more directory, or looks anew at the flows of one that is served.
+    pub async fn add(
+        &self,
+        host: &Host,
+        supervisor: &Supervisor,
+        path: PathBuf,
+    ) -> Result<mirab_wire::Project, AddError> {
+        let _one_at_a_time = self.adding.lock().await;
+        let this = self.clone();
+        let looked = tokio::task::spawn_blocking(move || this.look_at(&path)).await;
+        let (project, specs, declarations, new) = looked.map_err(refused)?.map_err(AddError::Refused)?;
+        let record = ProjectRecord { name: project.name.clone(), path: project.dir.to_string_lossy().into_owned() };
+        let (catalog, served) = (self.catalog.clone(), project.clone());
+        let told = host.call(move |orchestrator, now| {
+            declare(orchestrator, now, &new)?;
+            let mut catalog = catalog::write(&catalog);
+            catalog.set_declarations(declarations);
+            catalog.put(served);
+            serve(orchestrator, now, record, specs);
+            Ok(())
+        });
+        told.await.map_err(AddError::Store)?.map_err(AddError::Refused)?;
+        supervisor.table().dirs.insert(project.name.clone(), project.dir.clone());
+        supervisor.look_again();
+        Ok(project.shown())
+    }
+
+    /// All that takes its time, off the async threads.
+    fn look_at(
+        &self,
+        path: &Path,
+    ) -> Result<(ServedProject, Vec<FlowSpec>, Declarations, Vec<ResourceConfig>), String> {
+        let dir = absolute(path).map_err(|error| error.to_string())?;
+        let known = catalog::read(&self.catalog)
+            .projects()
+            .find(|project| project.dir == dir)
+            .map(|project| project.name.clone());
+        let mut declarations = catalog::read(&self.catalog).declarations().clone();
+        let (name, new) = match known {
+            // Its file was read at the start; changed totals are no business of a second look at its flows.
+            Some(name) => (name, Vec::new()),
+            None => {
+                let file = ConfigFile::read(&dir, Role::Further).map_err(|error| error.to_string())?;
+                let name = project_name(&dir, &file).map_err(|error| error.to_string())?;
+                (name, declarations.add(&file).map_err(|error| error.to_string())?)
+            }
+        };
+        self.check_name(&name, &dir)?;
+        let (project, specs) = self.finder.find(NamedDir { name, dir }).map_err(|error| error.to_string())?;
+        Ok((project, specs, declarations, new))
+    }
+
+    fn check_name(&self, name: &str, dir: &Path) -> Result<(), String> {
+        match catalog::read(&self.catalog).project(name) {
+            Some(other) if other.dir != dir => Err(format!(
+                "project {name:?} is served already, from {}: set another project under [server] in {}/mirab.toml",
+                other.dir.display(),
+                dir.display()
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Puts a project and its flows to the machines.
+pub(crate) fn serve(orchestrator: &mut Orchestrator, now: Time, record: ProjectRecord, specs: Vec<FlowSpec>) {
+    let name = record.name.clone();
+    orchestrator.add_project(now, record);
+    for refusal in orchestrator.set_flows(now, &name, specs) {
+        tracing::warn!("the cap of a flow of project {name} was refused: {refusal}");
+    }
+}
+
+/// Makes new resources known while the server runs. The machines take new totals of what they know, but no new names yet.
+fn declare(orchestrator: &mut Orchestrator, now: Time, new: &[ResourceConfig]) -> Result<(), String> {
+    let unknown: Vec<&str> =
+        new.iter().map(|config| config.name.as_str()).filter(|name| !orchestrator.gate().is_declared(name)).collect();
+    if !unknown.is_empty() {
+        return Err(format!(
+            "the directory declares resources that this server does not know yet ({}): restart the server with all directories, \
+             or declare them in the first one's mirab.toml",
+            unknown.join(", ")
+        ));
+    }
+    for config in new {
+        orchestrator.set_limit(now, &config.name, config.limit).map_err(|refusal| refusal.to_string())?;
+    }
+    Ok(())
+}
+
+fn refused(error: tokio::task::JoinError) -> AddError {
+    AddError::Refused(format!("the directory could not be looked at: {error}"))
+}
