@@ -1,0 +1,87 @@
+//! `mirab why`: one sentence, then everything that stands in the way.
+use crate::failure::{Exit, Failure};
+use crate::output::clean;
+use crate::session::Session;
+use crate::when::{now, relative, span};
+use mirab_wire::{Blocker, Holder, Waiting, Why};
+
+/// Say why a run waits: what it needs, who holds it, who goes first
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The run
+    id: u64,
+}
+
+pub(crate) fn execute(args: &Args, session: &mut Session) -> Result<Exit, Failure> {
+    let why = session.client()?.why(args.id)?;
+    if session.out.json {
+        session.out.json(&why)?;
+        return Ok(Exit::Success);
+    }
+    lines(&why, now()).into_iter().try_for_each(|line| session.out.line(line))?;
+    Ok(Exit::Success)
+}
+
+fn lines(why: &Why, now: f64) -> Vec<String> {
+    let mut lines = vec![format!("run {} is {}: {}", why.id, why.state, clean(&why.reason))];
+    for waiting in &why.waiting {
+        lines.push(format!("  {}", head(waiting, now)));
+        // The run's own reason is the sentence above.
+        if waiting.reason != why.reason {
+            lines.push(format!("  {}", clean(&waiting.reason)));
+        }
+        for blocker in &waiting.blocked_on {
+            lines.extend(blocker_lines(blocker, now).into_iter().map(|line| format!("    {line}")));
+        }
+    }
+    lines
+}
+
+fn head(waiting: &Waiting, now: f64) -> String {
+    format!(
+        "{} {} ({}/{}): number {} in line, priority {}, waiting for {}",
+        waiting.kind,
+        waiting.id,
+        clean(&waiting.project),
+        clean(&waiting.name),
+        waiting.position,
+        waiting.priority,
+        span(now - waiting.since)
+    )
+}
+
+fn blocker_lines(blocker: &Blocker, now: f64) -> Vec<String> {
+    let Blocker { resource, need, free, capacity, .. } = blocker;
+    let mut lines = vec![format!("{}: needs {need}, {free} of {capacity} free", clean(resource))];
+    lines.extend(blocker.holders.iter().map(|holder| format!("  held by {}", holding(holder, now))));
+    let untold = blocker.holders_total.saturating_sub(blocker.holders.len() as u64);
+    if untold > 0 {
+        lines.push(format!("  held by {untold} more: `mirab resources {}` lists them", clean(resource)));
+    }
+    if let Some(first) = blocker.behind {
+        lines.push(format!("  must not pass {first}, which waits for it too"));
+    }
+    if blocker.ahead > 0 {
+        lines.push(format!("  {} ahead of it in line", ahead(blocker.ahead)));
+    }
+    if let Some(at) = blocker.tokens_at {
+        lines.push(format!("  its tokens will have come {}", relative(at, now)));
+    }
+    lines
+}
+
+/// The server counts to a thousand.
+fn ahead(count: u64) -> String {
+    if count >= 1_000 { "1,000 or more".into() } else { count.to_string() }
+}
+
+/// `run 40 (nightly): 1 unit, since 12 s ago`.
+pub(crate) fn holding(holder: &Holder, now: f64) -> String {
+    let units = if holder.units == 1 { "unit" } else { "units" };
+    format!("{}: {} {units}, taken {}", who(holder), holder.units, relative(holder.since, now))
+}
+
+fn who(holder: &Holder) -> String {
+    let of = if holder.kind == "task" { format!(" of run {}", holder.run_id) } else { String::new() };
+    format!("{} {}{of} ({})", holder.kind, holder.id, clean(&holder.name))
+}
