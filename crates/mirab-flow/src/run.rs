@@ -119,3 +119,120 @@ pub(crate) fn told(failure: &Failure) -> String {
         (kind, message) => format!("{kind}: {message}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::STATES;
+    use State::{AwaitingRetry, Cancelled, Cancelling, Completed, Crashed, Failed, Running, Waiting};
+
+    const NOW: Time = Time(100);
+
+    fn run_in(state: State) -> Run {
+        let record = RunRecord {
+            id: ClaimId(1),
+            project: "shop".into(),
+            flow: "nightly".into(),
+            file: "nightly.py".into(),
+            function: "nightly".into(),
+            params: Default::default(),
+            priority: 0,
+            tags: vec![],
+            needs: vec![],
+            state,
+            message: None,
+            attempt: 1,
+            failures: 0,
+            crashes: 0,
+            retries: 1,
+            retry_delay: 7,
+            crash_retries: 1,
+            place: None,
+            created_at: Time(1),
+            due_at: Time(1),
+            started_at: None,
+            ended_at: None,
+            result: None,
+            error: None,
+            idempotency_key: None,
+        };
+        Run::new(record, Time(1))
+    }
+
+    #[test]
+    fn every_change_that_the_table_does_not_have_is_refused_and_changes_nothing() {
+        for (from, _) in STATES {
+            for (to, _) in STATES {
+                let mut run = run_in(from);
+                if from.next().contains(&to) {
+                    assert_eq!(run.enter(NOW, to, "because"), Ok(()), "{from} to {to}");
+                    assert_eq!((run.state(), run.since), (to, NOW));
+                    assert_eq!(run.record.ended_at.is_some(), to.is_terminal());
+                } else {
+                    let before = run.record.clone();
+                    assert_eq!(run.enter(NOW, to, "because"), Err(IllegalChange { id: ClaimId(1), from, to }));
+                    assert_eq!((run.record, run.since), (before, Time(1)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_body_reports_is_only_taken_from_a_body() {
+        for (from, _) in STATES.into_iter().filter(|(state, _)| !matches!(state, Running | Cancelling)) {
+            assert!(run_in(from).complete(NOW, None).is_err(), "{from}");
+            assert!(run_in(from).fail(NOW, Failure::default()).is_err(), "{from}");
+        }
+    }
+
+    #[test]
+    fn failures_and_crashes_are_counted_apart() {
+        let mut run = run_in(Running);
+        let ends = [AwaitingRetry, Failed].map(|expected| {
+            run.fail(NOW, Failure::default()).unwrap();
+            let reached = run.state();
+            run.record.state = Running;
+            (reached, expected)
+        });
+        assert!(ends.iter().all(|(reached, expected)| reached == expected));
+        assert_eq!((run.record.failures, run.record.due_at), (2, Time(107)));
+        run.crash(NOW, "gone").unwrap();
+        assert_eq!((run.state(), run.record.crashes), (Waiting, 1));
+        assert_eq!(run.record.message.as_deref(), Some("crashed, to be run again: gone"));
+        run.record.state = Running;
+        run.crash(NOW, "gone").unwrap();
+        assert_eq!((run.state(), run.record.message.as_deref()), (Crashed, Some("gone")));
+    }
+
+    #[test]
+    fn nothing_but_cancelled_follows_a_cancel_that_was_asked_for() {
+        let ends: [fn(&mut Run); 3] = [
+            |run| drop(run.complete(NOW, Some(Value::Null)).unwrap()),
+            |run| drop(run.fail(NOW, Failure::default()).unwrap()),
+            |run| drop(run.crash(NOW, "gone").unwrap()),
+        ];
+        for end in ends {
+            let mut run = run_in(Cancelling);
+            end(&mut run);
+            assert_eq!((run.state(), run.record.result.is_none()), (Cancelled, true));
+        }
+    }
+
+    #[test]
+    fn a_new_attempt_forgets_how_the_last_one_failed() {
+        let mut run = run_in(State::Pending);
+        run.record.error = Some(Failure::default());
+        run.begin(NOW, "taken up").unwrap();
+        assert_eq!((run.record.attempt, run.record.error.is_none(), run.record.started_at), (2, true, Some(NOW)));
+        run.complete(NOW, None).unwrap();
+        assert_eq!((run.state(), run.record.message), (Completed, None));
+    }
+
+    #[test]
+    fn a_failure_is_told_in_one_line() {
+        let told = |kind: &str, message: &str| {
+            told(&Failure { kind: kind.into(), message: message.into(), traceback: Some("long".into()) })
+        };
+        assert_eq!((told("A", "b"), told("A", ""), told("", "b")), ("A: b".into(), "A".into(), "b".into()));
+    }
+}

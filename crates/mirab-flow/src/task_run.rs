@@ -73,3 +73,74 @@ impl TaskRun {
 pub(crate) fn failure_of(refusal: &Refusal) -> Failure {
     Failure { kind: refusal.code().into(), message: refusal.to_string(), traceback: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::STATES;
+    use mirab_core::ClaimId;
+
+    const NOW: Time = Time(100);
+
+    fn task_in(state: State) -> TaskRun {
+        let record = TaskRecord {
+            id: ClaimId(2),
+            run: ClaimId(1),
+            run_attempt: 1,
+            key: "load-1".into(),
+            name: "load".into(),
+            needs: vec![],
+            parent: ClaimId(1),
+            state,
+            attempt: 0,
+            retries: 1,
+            retry_delay: 7,
+            place: None,
+            created_at: Time(1),
+            due_at: Time(1),
+            started_at: None,
+            ended_at: None,
+            error: None,
+        };
+        TaskRun::new(record, Time(1))
+    }
+
+    #[test]
+    fn every_change_that_the_table_does_not_have_is_refused_and_changes_nothing() {
+        for (from, _) in STATES {
+            for (to, _) in STATES {
+                let mut task = task_in(from);
+                let before = task.record.clone();
+                match task.enter(NOW, to) {
+                    Ok(()) => assert!(from.next().contains(&to), "{from} to {to}"),
+                    Err(illegal) => {
+                        assert!(!from.next().contains(&to), "{illegal}");
+                        assert_eq!(task.record, before);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn attempts_are_counted_by_their_beginnings() {
+        let mut task = task_in(State::Waiting);
+        task.begin(NOW).unwrap();
+        task.fail(NOW, Failure::default()).unwrap();
+        assert_eq!((task.state(), task.record.due_at), (State::AwaitingRetry, Time(107)));
+        task.enter(NOW, State::Waiting).unwrap();
+        task.begin(NOW).unwrap();
+        assert_eq!((task.record.attempt, task.record.error.is_none()), (2, true));
+        task.fail(NOW, Failure::default()).unwrap();
+        assert_eq!((task.state(), task.record.ended_at), (State::Failed, Some(NOW)));
+    }
+
+    #[test]
+    fn a_refusal_is_kept_with_its_code() {
+        let mut task = task_in(State::Waiting);
+        let refusal = Refusal::UnknownResource { name: "dbb".into(), near: vec!["db".into()] };
+        task.refuse(NOW, refusal.clone()).unwrap();
+        assert_eq!((task.state(), task.refusal), (State::Failed, Some(refusal)));
+        assert_eq!(task.record.error.unwrap().kind, "UnknownResource");
+    }
+}

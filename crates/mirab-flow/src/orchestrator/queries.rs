@@ -42,7 +42,8 @@ impl Orchestrator {
         })
     }
 
-    /// The line, in order of rank.
+    /// The line, in order of rank. Tokens of buckets are counted as of the latest command: a host that wants them as of now calls
+    /// [`Orchestrator::handle_timeout`] before.
     #[must_use]
     pub fn queue(&self, now: Time, limit: usize) -> QueueView {
         let line = self.gate.line(limit);
@@ -94,7 +95,7 @@ impl Orchestrator {
         Some(Who { run: task.run, is_task: true, name: format!("{flow}/{}", task.name) })
     }
 
-    /// Every resource as the gate enforces it.
+    /// Every resource as the gate enforces it; tokens as of the latest command.
     #[must_use]
     pub fn resources(&self) -> Vec<ResourceView> {
         self.gate.resources()

@@ -33,6 +33,8 @@ impl Orchestrator {
         this.restore_buckets(&stored.buckets);
         this.gate.end_restore(now);
         this.set_timers();
+        // What waits on was told of its first shortage when that wait began.
+        this.joined.clear();
         this.settle(now);
         this
     }

@@ -149,7 +149,8 @@ fn lease_of(
     parent: Option<ClaimId>,
 ) -> LeaseRecord {
     let place = place.unwrap_or_default();
-    let Start { id, fence, takes, covered, .. } = start;
+    let Start { id, fence, mut takes, covered, .. } = start;
+    takes.sort();
     LeaseRecord {
         id,
         fence,

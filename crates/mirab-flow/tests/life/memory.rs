@@ -1,47 +1,24 @@
-//! A journal in memory: the twin of a store on disk, for tests and for hosts that keep nothing.
-use crate::journal::Journal;
-use crate::records::{BucketRecord, EventRecord, Fact, LeaseRecord, ProjectRecord, RunRecord, Stored, TaskRecord};
+//! A journal in memory, whose commits and loads fail when they are told to.
 use mirab_core::ClaimId;
+use mirab_flow::{BucketRecord, EventRecord, Fact, Journal, LeaseRecord, ProjectRecord, RunRecord, Stored, TaskRecord};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
-/// Keeps facts in memory.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryJournal {
-    counters: crate::records::Counters,
+pub struct Memory {
+    counters: mirab_flow::Counters,
     projects: BTreeMap<String, ProjectRecord>,
-    runs: BTreeMap<ClaimId, RunRecord>,
-    tasks: BTreeMap<ClaimId, TaskRecord>,
-    leases: BTreeMap<ClaimId, LeaseRecord>,
-    events: Vec<EventRecord>,
+    pub runs: BTreeMap<ClaimId, RunRecord>,
+    pub tasks: BTreeMap<ClaimId, TaskRecord>,
+    pub leases: BTreeMap<ClaimId, LeaseRecord>,
+    pub events: Vec<EventRecord>,
     buckets: BTreeMap<String, BucketRecord>,
     settings: BTreeMap<String, String>,
+    pub commits: u64,
+    pub failing_commits: u32,
+    pub failing_loads: u32,
 }
 
-impl MemoryJournal {
-    /// The run as it was stored last, ended or not.
-    #[must_use]
-    pub fn run(&self, id: ClaimId) -> Option<&RunRecord> {
-        self.runs.get(&id)
-    }
-
-    /// The task run as it was stored last, ended or not.
-    #[must_use]
-    pub fn task(&self, id: ClaimId) -> Option<&TaskRecord> {
-        self.tasks.get(&id)
-    }
-
-    /// All runs by id.
-    pub fn runs(&self) -> impl Iterator<Item = &RunRecord> {
-        self.runs.values()
-    }
-
-    /// All events, oldest first.
-    #[must_use]
-    pub fn events(&self) -> &[EventRecord] {
-        &self.events
-    }
-
+impl Memory {
     fn put(&mut self, fact: &Fact) {
         match fact.clone() {
             Fact::Project(project) => drop(self.projects.insert(project.name.clone(), project)),
@@ -49,7 +26,10 @@ impl MemoryJournal {
             Fact::Task(task) => drop(self.tasks.insert(task.id, *task)),
             Fact::Lease(lease) => drop(self.leases.insert(lease.id, lease)),
             Fact::LeaseEnded(id) => drop(self.leases.remove(&id)),
-            Fact::Event(event) => self.events.push(event),
+            Fact::Event(event) => {
+                assert!(self.events.last().is_none_or(|last| last.seq < event.seq), "event {} again", event.seq);
+                self.events.push(event);
+            }
             Fact::Bucket(bucket) => drop(self.buckets.insert(bucket.name.clone(), bucket)),
             Fact::Setting(key, value) => drop(self.settings.insert(key, value)),
             Fact::Counters(counters) => self.counters = counters,
@@ -60,19 +40,10 @@ impl MemoryJournal {
         let run = self.runs.get(&task.run);
         run.is_some_and(|run| !run.state.is_terminal() && run.attempt == task.run_attempt)
     }
-}
 
-impl Journal for MemoryJournal {
-    type Error = Infallible;
-
-    fn commit(&mut self, facts: &[Fact]) -> Result<(), Infallible> {
-        facts.iter().for_each(|fact| self.put(fact));
-        Ok(())
-    }
-
-    fn load(&mut self) -> Result<Stored, Infallible> {
+    pub fn stored(&self) -> Stored {
         let keys = self.runs.values().filter_map(|run| Some((run.idempotency_key.clone()?, run.id)));
-        Ok(Stored {
+        Stored {
             counters: self.counters,
             projects: self.projects.values().cloned().collect(),
             runs: self.runs.values().filter(|run| !run.state.is_terminal()).cloned().collect(),
@@ -81,6 +52,29 @@ impl Journal for MemoryJournal {
             buckets: self.buckets.values().cloned().collect(),
             settings: self.settings.clone().into_iter().collect(),
             keys: keys.collect(),
-        })
+        }
+    }
+}
+
+impl Journal for Memory {
+    type Error = &'static str;
+
+    fn commit(&mut self, facts: &[Fact]) -> Result<(), &'static str> {
+        assert!(!facts.is_empty(), "nothing to commit");
+        if self.failing_commits > 0 {
+            self.failing_commits -= 1;
+            return Err("disk full");
+        }
+        self.commits += 1;
+        facts.iter().for_each(|fact| self.put(fact));
+        Ok(())
+    }
+
+    fn load(&mut self) -> Result<Stored, &'static str> {
+        if self.failing_loads > 0 {
+            self.failing_loads -= 1;
+            return Err("disk gone");
+        }
+        Ok(self.stored())
     }
 }
