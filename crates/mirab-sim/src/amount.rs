@@ -25,11 +25,7 @@ impl Amount {
             .rev()
             .find(|d| units.is_multiple_of(*d) && seconds.is_multiple_of(*d))
             .unwrap_or(1);
-        Amount::Bucket {
-            units: units / divisor,
-            seconds: seconds / divisor,
-            burst,
-        }
+        Amount::Bucket { units: units / divisor, seconds: seconds / divisor, burst }
     }
 
     /// The most that one claim may ask for.
@@ -49,10 +45,9 @@ impl Amount {
     pub fn limit(self) -> Limit {
         match self {
             Amount::Semaphore(permits) => Limit::Semaphore { permits },
-            Amount::Bucket { units, seconds, burst } => Limit::TokenBucket {
-                rate: Rate::per(units, seconds).expect("a positive rate"),
-                burst,
-            },
+            Amount::Bucket { units, seconds, burst } => {
+                Limit::TokenBucket { rate: Rate::per(units, seconds).expect("a positive rate"), burst }
+            }
         }
     }
 }

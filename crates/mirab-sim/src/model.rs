@@ -27,18 +27,14 @@ pub struct Model {
     started: VecDeque<Start>,
     refused: VecDeque<(ClaimId, Refusal)>,
     counters: Counters,
+    restoring: bool,
 }
 
 impl Model {
     /// With `aging`, each point of priority is worth that many nanoseconds of waiting.
     #[must_use]
     pub fn new(aging: Option<u64>) -> Self {
-        Self {
-            aging,
-            next_seq: 1,
-            next_fence: 1,
-            ..Self::default()
-        }
+        Self { aging, next_fence: 1, ..Self::default() }
     }
 
     /// Time passes; a clock that steps back is ignored.
@@ -65,6 +61,9 @@ impl Model {
             return Err(Refusal::invalid(name, "declared twice"));
         }
         self.declared.push(Declared::new(name, amount));
+        if !name.contains('*') {
+            self.keep_balance(name);
+        }
         Ok(())
     }
 
@@ -86,6 +85,13 @@ impl Model {
         self.pump();
         self.refuse_circles();
         Ok(())
+    }
+
+    /// From now on this bucket has its own tokens.
+    fn keep_balance(&mut self, name: &str) {
+        if self.balances.iter().all(|b| b.name != name) {
+            self.balances.extend(self.balance(name));
+        }
     }
 
     /// An instance of a pattern that nobody waits for and that is full is as good as a new one, and is a new one.
@@ -144,6 +150,18 @@ impl Model {
         Ok(())
     }
 
+    /// Withholds all starts, so that no claim overtakes one that is restored after it.
+    pub fn begin_restore(&mut self) {
+        self.restoring = true;
+    }
+
+    /// Lets start what may start. Totals may have been lowered meanwhile.
+    pub fn end_restore(&mut self, now: Time) {
+        self.restoring = false;
+        self.handle_timeout(now);
+        self.refuse_circles();
+    }
+
     /// Numbers go on where they were.
     pub fn restore_counters(&mut self, next_seq: u64, next_fence: u64) {
         self.next_seq = self.next_seq.max(next_seq);
@@ -154,12 +172,8 @@ impl Model {
         let taken = self.waiting.iter().any(|c| c.id == id) || self.leases.iter().any(|l| l.id == id);
         let orphan = parent.is_some_and(|parent| self.leases.iter().all(|l| l.id != parent));
         match (taken, orphan) {
-            (true, _) => Err(Refusal::InvalidClaim {
-                why: format!("{id:?} waits or holds already"),
-            }),
-            (_, true) => Err(Refusal::InvalidClaim {
-                why: format!("the enclosing body of {id:?} holds nothing"),
-            }),
+            (true, _) => Err(Refusal::InvalidClaim { why: format!("{id:?} waits or holds already") }),
+            (_, true) => Err(Refusal::InvalidClaim { why: format!("the enclosing body of {id:?} holds nothing") }),
             _ => Ok(()),
         }
     }
@@ -169,20 +183,15 @@ impl Model {
     /// # Errors
     /// A refused claim changes nothing.
     pub fn submit(&mut self, now: Time, s: Submission<'_>) -> Result<Place, Refusal> {
-        self.pass(now);
         self.check_ids(s.id, s.parent)?;
         let needs = summed(s.needs);
         for (name, units) in &needs {
             self.check_need(name, *units, s.parent, s.place.is_some())?;
         }
+        self.pass(now);
+        needs.iter().for_each(|(name, _)| self.keep_balance(name));
         let (priority, place) = self.join(&s);
-        self.waiting.push(Claim {
-            id: s.id,
-            needs,
-            priority,
-            parent: s.parent,
-            place,
-        });
+        self.waiting.push(Claim { id: s.id, needs, priority, parent: s.parent, place });
         self.pump();
         if s.parent.is_some() && self.waiting.iter().any(|c| c.id == s.id) {
             self.refuse_circles();
@@ -196,16 +205,11 @@ impl Model {
         if need == 0 {
             return Err(Refusal::invalid(name, "0 units"));
         }
-        let held = self.coverer(parent, name).and_then(|l| l.taken(name));
+        let held = self.coverer(parent, name).map(|l| l.has(name));
         let capacity = held.unwrap_or(if accepted { u64::MAX } else { declared.last_positive });
         if need > capacity {
             let name = name.into();
-            return Err(Refusal::ResourceExceedsCapacity {
-                name,
-                need,
-                capacity,
-                held_by_run: held.is_some(),
-            });
+            return Err(Refusal::ResourceExceedsCapacity { name, need, capacity, held_by_run: held.is_some() });
         }
         Ok(())
     }
@@ -213,15 +217,8 @@ impl Model {
     fn join(&mut self, s: &Submission<'_>) -> (i32, Place) {
         let parent = s.parent.and_then(|id| self.leases.iter().find(|l| l.id == id));
         let fresh = match parent {
-            Some(body) => Place {
-                call: self.next_seq,
-                ..body.place
-            },
-            None => Place {
-                seq: self.next_seq,
-                call: 0,
-                joined_at: self.now,
-            },
+            Some(body) => Place { call: self.next_seq, ..body.place },
+            None => Place { seq: self.next_seq, call: 0, joined_at: self.now },
         };
         let priority = parent.map_or(s.priority, |body| body.priority);
         let place = s.place.unwrap_or(fresh);
@@ -236,18 +233,23 @@ impl Model {
         self.leases.retain(|l| l.id != id || l.fence != fence);
         if self.leases.len() == before {
             self.counters.double_releases += 1;
+            self.pump();
             return Release::Double;
         }
-        let (orphans, others) = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .partition(|c| c.parent == Some(id));
-        self.waiting = others;
-        let why = || Refusal::InvalidClaim {
-            why: format!("the body {id:?} ended"),
-        };
-        self.refused.extend(Vec::into_iter(orphans).map(|c| (c.id, why())));
+        self.refuse_inside(id);
         self.pump();
         Release::Done
+    }
+
+    fn refuse_inside(&mut self, body: ClaimId) {
+        let inside = self.waiting.iter().filter(|c| c.parent == Some(body));
+        let mut orphans: Vec<ClaimId> = inside.map(|c| c.id).collect();
+        orphans.sort_unstable();
+        for id in orphans {
+            self.waiting.retain(|c| c.id != id);
+            let why = "the enclosing body has ended".into();
+            self.refused.push_back((id, Refusal::InvalidClaim { why }));
+        }
     }
 
     /// Takes a waiting claim out of the line.
@@ -255,8 +257,9 @@ impl Model {
         self.pass(now);
         let before = self.waiting.len();
         self.waiting.retain(|c| c.id != id);
+        let left = self.waiting.len() < before;
         self.pump();
-        self.waiting.len() < before
+        left
     }
 
     /// Changes the priority of a waiting claim; a task inside a run keeps its run's.
@@ -279,11 +282,7 @@ impl Model {
         let mut bucket = self.balance(name)?;
         bucket.scaled = bucket.scaled_at(self.now) - i128::from(units) * bucket.scale;
         bucket.at = bucket.at.max(self.now);
-        let state = BucketState {
-            scaled: bucket.scaled,
-            scale: bucket.scale,
-            at: bucket.at,
-        };
+        let state = BucketState { scaled: bucket.scaled, scale: bucket.scale, at: bucket.at };
         self.balances.retain(|b| b.name != name);
         self.balances.push(bucket);
         Some(state)
@@ -291,10 +290,7 @@ impl Model {
 }
 
 fn unknown(name: &str) -> Refusal {
-    Refusal::UnknownResource {
-        name: name.into(),
-        near: Vec::new(),
-    }
+    Refusal::UnknownResource { name: name.into(), near: Vec::new() }
 }
 
 /// A name given twice is summed.

@@ -15,6 +15,8 @@ pub trait Subject {
     fn restore_bucket(&mut self, now: Time, name: &str, state: BucketState) -> Result<(), Refusal>;
     fn restore_lease(&mut self, now: Time, lease: StoredLease<'_>) -> Result<(), Refusal>;
     fn restore_counters(&mut self, next_seq: u64, next_fence: u64);
+    fn begin_restore(&mut self);
+    fn end_restore(&mut self, now: Time);
     fn next_numbers(&self) -> (u64, u64);
     fn submit(&mut self, now: Time, claim: Submission<'_>) -> Result<Place, Refusal>;
     fn release(&mut self, now: Time, id: ClaimId, fence: Fence) -> Release;
@@ -35,74 +37,81 @@ pub trait Subject {
     fn counters(&self) -> Counters;
 }
 
-/// Methods that have the same name and arguments in the gate and in the model.
+/// Methods that have the same name and arguments in the gate and in the model: handed on to what is inside.
+#[macro_export]
 macro_rules! same_interface {
-    ($subject:ty) => {
-        fn restore_bucket(&mut self, now: Time, name: &str, state: BucketState) -> Result<(), Refusal> {
-            <$subject>::restore_bucket(self, now, name, state)
+    ($this:ident => $inner:expr) => {
+        fn restore_bucket(&mut $this, now: Time, name: &str, state: BucketState) -> Result<(), Refusal> {
+            $inner.restore_bucket(now, name, state)
         }
-        fn restore_counters(&mut self, next_seq: u64, next_fence: u64) {
-            <$subject>::restore_counters(self, next_seq, next_fence);
+        fn restore_counters(&mut $this, next_seq: u64, next_fence: u64) {
+            $inner.restore_counters(next_seq, next_fence);
         }
-        fn next_numbers(&self) -> (u64, u64) {
-            <$subject>::next_numbers(self)
+        fn begin_restore(&mut $this) {
+            $inner.begin_restore();
         }
-        fn submit(&mut self, now: Time, claim: Submission<'_>) -> Result<Place, Refusal> {
-            <$subject>::submit(self, now, claim)
+        fn end_restore(&mut $this, now: Time) {
+            $inner.end_restore(now);
         }
-        fn release(&mut self, now: Time, id: ClaimId, fence: Fence) -> Release {
-            <$subject>::release(self, now, id, fence)
+        fn next_numbers(&$this) -> (u64, u64) {
+            $inner.next_numbers()
         }
-        fn cancel(&mut self, now: Time, id: ClaimId) -> bool {
-            <$subject>::cancel(self, now, id)
+        fn submit(&mut $this, now: Time, claim: Submission<'_>) -> Result<Place, Refusal> {
+            $inner.submit(now, claim)
         }
-        fn reprioritise(&mut self, now: Time, id: ClaimId, priority: i32) -> bool {
-            <$subject>::reprioritise(self, now, id, priority)
+        fn release(&mut $this, now: Time, id: ClaimId, fence: Fence) -> Release {
+            $inner.release(now, id, fence)
         }
-        fn handle_timeout(&mut self, now: Time) {
-            <$subject>::handle_timeout(self, now);
+        fn cancel(&mut $this, now: Time, id: ClaimId) -> bool {
+            $inner.cancel(now, id)
         }
-        fn poll_start(&mut self) -> Option<Start> {
-            <$subject>::poll_start(self)
+        fn reprioritise(&mut $this, now: Time, id: ClaimId, priority: i32) -> bool {
+            $inner.reprioritise(now, id, priority)
         }
-        fn poll_refused(&mut self) -> Option<(ClaimId, Refusal)> {
-            <$subject>::poll_refused(self)
+        fn handle_timeout(&mut $this, now: Time) {
+            $inner.handle_timeout(now);
         }
-        fn poll_timeout(&self) -> Option<(Time, TimeoutReason)> {
-            <$subject>::poll_timeout(self)
+        fn poll_start(&mut $this) -> Option<Start> {
+            $inner.poll_start()
         }
-        fn explain(&self, id: ClaimId) -> Option<Explanation> {
-            <$subject>::explain(self, id)
+        fn poll_refused(&mut $this) -> Option<(ClaimId, Refusal)> {
+            $inner.poll_refused()
         }
-        fn resources(&self) -> Vec<ResourceView> {
-            <$subject>::resources(self)
+        fn poll_timeout(&$this) -> Option<(Time, TimeoutReason)> {
+            $inner.poll_timeout()
         }
-        fn resource(&self, name: &str) -> Option<ResourceView> {
-            <$subject>::resource(self, name)
+        fn explain(&$this, id: ClaimId) -> Option<Explanation> {
+            $inner.explain(id)
         }
-        fn holders(&self, name: &str) -> Vec<(ClaimId, u64, Time)> {
-            <$subject>::holders(self, name)
+        fn resources(&$this) -> Vec<ResourceView> {
+            $inner.resources()
         }
-        fn first_waiters(&self, name: &str, limit: usize) -> Vec<ClaimId> {
-            <$subject>::first_waiters(self, name, limit)
+        fn resource(&$this, name: &str) -> Option<ResourceView> {
+            $inner.resource(name)
         }
-        fn line(&self, limit: usize) -> Vec<ClaimId> {
-            <$subject>::line(self, limit)
+        fn holders(&$this, name: &str) -> Vec<(ClaimId, u64, Time)> {
+            $inner.holders(name)
         }
-        fn waiting(&self) -> u64 {
-            <$subject>::waiting(self)
+        fn first_waiters(&$this, name: &str, limit: usize) -> Vec<ClaimId> {
+            $inner.first_waiters(name, limit)
         }
-        fn lease(&self, id: ClaimId) -> Option<Fence> {
-            <$subject>::lease(self, id)
+        fn line(&$this, limit: usize) -> Vec<ClaimId> {
+            $inner.line(limit)
         }
-        fn counters(&self) -> Counters {
-            <$subject>::counters(self)
+        fn waiting(&$this) -> u64 {
+            $inner.waiting()
+        }
+        fn lease(&$this, id: ClaimId) -> Option<Fence> {
+            $inner.lease(id)
+        }
+        fn counters(&$this) -> Counters {
+            $inner.counters()
         }
     };
 }
 
 impl Subject for Model {
-    same_interface!(Model);
+    same_interface!(self => self);
     fn fresh(aging: Option<u64>) -> Self {
         Model::new(aging)
     }
@@ -118,19 +127,12 @@ impl Subject for Model {
 }
 
 impl Subject for Gate {
-    same_interface!(Gate);
+    same_interface!(self => self);
     fn fresh(aging: Option<u64>) -> Self {
-        Gate::new(GateOptions {
-            aging,
-            shard: String::new(),
-        })
+        Gate::new(GateOptions { aging, ..GateOptions::default() })
     }
     fn declare(&mut self, now: Time, name: &str, amount: Amount) -> Result<(), Refusal> {
-        let config = ResourceConfig {
-            name: name.into(),
-            limit: amount.limit(),
-            shard: "default".into(),
-        };
+        let config = ResourceConfig { name: name.into(), limit: amount.limit(), shard: "default".into() };
         Gate::declare(self, now, config)
     }
     fn set_limit(&mut self, now: Time, name: &str, amount: Amount) -> Result<(), Refusal> {

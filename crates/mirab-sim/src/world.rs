@@ -42,13 +42,7 @@ impl<S: Subject> World<S> {
     /// The same, with ageing.
     #[must_use]
     pub fn aged(aging: Option<u64>) -> Self {
-        Self {
-            gate: S::fresh(aging),
-            now: Time(0),
-            starts: Vec::new(),
-            refused: Vec::new(),
-            names: Vec::new(),
-        }
+        Self { gate: S::fresh(aging), now: Time(0), starts: Vec::new(), refused: Vec::new(), names: Vec::new() }
     }
 
     /// Declares semaphores.
@@ -57,9 +51,7 @@ impl<S: Subject> World<S> {
     /// When the gate refuses one.
     pub fn semaphores(&mut self, totals: &[(&str, u64)]) {
         for (name, permits) in totals {
-            self.gate
-                .declare(self.now, name, Amount::Semaphore(*permits))
-                .expect("declared");
+            self.gate.declare(self.now, name, Amount::Semaphore(*permits)).expect("declared");
         }
     }
 
@@ -68,9 +60,7 @@ impl<S: Subject> World<S> {
     /// # Panics
     /// When the gate refuses it.
     pub fn bucket(&mut self, name: &str, units: u64, seconds: u64, burst: u64) {
-        self.gate
-            .declare(self.now, name, Amount::bucket(units, seconds, burst))
-            .expect("declared");
+        self.gate.declare(self.now, name, Amount::bucket(units, seconds, burst)).expect("declared");
     }
 
     /// Changes the total of a semaphore.
@@ -78,9 +68,7 @@ impl<S: Subject> World<S> {
     /// # Panics
     /// When the gate refuses it.
     pub fn set_permits(&mut self, name: &str, permits: u64) {
-        self.gate
-            .set_limit(self.now, name, Amount::Semaphore(permits))
-            .expect("a declared name");
+        self.gate.set_limit(self.now, name, Amount::Semaphore(permits)).expect("a declared name");
         self.collect();
     }
 
@@ -117,14 +105,7 @@ impl<S: Subject> World<S> {
         parent: Option<ClaimId>,
     ) -> Result<Place, Refusal> {
         self.names.push(id.into());
-        let claim = Submission {
-            id: self.id(id),
-            kind: id,
-            needs,
-            priority,
-            parent,
-            place: None,
-        };
+        let claim = Submission { id: self.id(id), kind: id, needs, priority, parent, place: None };
         let place = self.gate.submit(self.now, claim);
         self.collect();
         place
@@ -136,13 +117,7 @@ impl<S: Subject> World<S> {
     /// When there was none.
     #[must_use]
     pub fn id(&self, name: &str) -> ClaimId {
-        ClaimId(
-            1 + self
-                .names
-                .iter()
-                .rposition(|known| known == name)
-                .expect("a name that was submitted") as u64,
-        )
+        ClaimId(1 + self.names.iter().rposition(|known| known == name).expect("a name that was submitted") as u64)
     }
 
     /// The name of a claim.
@@ -157,12 +132,7 @@ impl<S: Subject> World<S> {
     /// The body of `id` ends.
     pub fn end(&mut self, id: &str) -> Release {
         let id = self.id(id);
-        let fence = self
-            .starts
-            .iter()
-            .rev()
-            .find(|s| s.id == id)
-            .map_or(Fence(0), |s| s.fence);
+        let fence = self.starts.iter().rev().find(|s| s.id == id).map_or(Fence(0), |s| s.fence);
         let done = self.gate.release(self.now, id, fence);
         self.collect();
         done
@@ -230,11 +200,7 @@ impl<S: Subject> World<S> {
     #[must_use]
     pub fn used(&self, name: &str) -> u64 {
         let used = self.gate.resource(name).expect("a known name").used;
-        assert_eq!(
-            used,
-            self.gate.holders(name).iter().map(|(_, units, _)| units).sum::<u64>(),
-            "holders of {name}"
-        );
+        assert_eq!(used, self.gate.holders(name).iter().map(|(_, units, _)| units).sum::<u64>(), "holders of {name}");
         used
     }
 
@@ -255,10 +221,7 @@ impl<S: Subject> World<S> {
             ends.sort();
             let end = ends.first().map(|(at, _)| *at);
             let timer = self.gate.poll_timeout().map(|(at, _)| at.0);
-            let next = [end, arrivals.peek().map(|a| a.at.0), timer]
-                .into_iter()
-                .flatten()
-                .min();
+            let next = [end, arrivals.peek().map(|a| a.at.0), timer].into_iter().flatten().min();
             let Some(next) = next.filter(|at| *at <= until) else {
                 return;
             };
@@ -275,15 +238,8 @@ impl<S: Subject> World<S> {
 /// One-unit claims `small0`, `small1`, ... from `start`, one `every` nanoseconds, each for `hold`.
 #[must_use]
 pub fn stream(resource: &'static str, start: u64, every: u64, until: u64, hold: u64) -> Vec<Arrival> {
-    let times = (start..until)
-        .step_by(usize::try_from(every).unwrap_or(usize::MAX))
-        .enumerate();
-    let small = |(n, at)| Arrival {
-        at: Time(at),
-        id: format!("small{n}"),
-        needs: vec![(resource, 1)],
-        priority: 0,
-        hold,
-    };
+    let times = (start..until).step_by(usize::try_from(every).unwrap_or(usize::MAX)).enumerate();
+    let small =
+        |(n, at)| Arrival { at: Time(at), id: format!("small{n}"), needs: vec![(resource, 1)], priority: 0, hold };
     times.map(small).collect()
 }

@@ -5,13 +5,7 @@ use mirab_sim::{Arrival, Model, World, stream};
 type Sim = World<Model>;
 
 fn arrival(at: u64, id: &str, needs: &[(&'static str, u64)], priority: i32, hold: u64) -> Arrival {
-    Arrival {
-        at: mirab_core::Time(at),
-        id: id.into(),
-        needs: needs.to_vec(),
-        priority,
-        hold,
-    }
+    Arrival { at: mirab_core::Time(at), id: id.into(), needs: needs.to_vec(), priority, hold }
 }
 
 #[test]
@@ -93,10 +87,7 @@ fn tasks_share_what_their_run_holds_in_order_of_call() {
     assert!(sim.holds("t1") && sim.waits("t2"));
     sim.end("t1");
     assert!(sim.holds("t2"));
-    assert_eq!(
-        sim.call("t3", "run", &[("db", 2)]).unwrap_err().code(),
-        "ResourceExceedsCapacity"
-    );
+    assert_eq!(sim.call("t3", "run", &[("db", 2)]).unwrap_err().code(), "ResourceExceedsCapacity");
 }
 
 #[test]
@@ -161,10 +152,7 @@ fn a_paused_resource_is_checked_against_its_last_total() {
     sim.set_permits("db", 0);
     sim.submit("w", &[("db", 2)], 0);
     assert!(!sim.gate.explain(sim.id("w")).unwrap().unsatisfiable);
-    assert_eq!(
-        sim.try_submit("v", &[("db", 3)], 0).unwrap_err().code(),
-        "ResourceExceedsCapacity"
-    );
+    assert_eq!(sim.try_submit("v", &[("db", 3)], 0).unwrap_err().code(), "ResourceExceedsCapacity");
     sim.set_permits("db", 2);
     assert!(sim.holds("w"));
 }

@@ -2,17 +2,27 @@
 use super::Model;
 use super::types::{Balance, Claim, Lease};
 use crate::amount::Amount;
-use mirab_core::{ClaimId, Fence, Start};
+use mirab_core::{ClaimId, Fence, Place, Start};
 
 impl Model {
     /// Smaller goes first. A task inside a run has its run's priority and place, and its own order of call.
     pub(super) fn rank(&self, c: &Claim) -> (i128, u64, u64) {
-        let priority = i128::from(c.priority);
+        self.rank_of(c.priority, c.place)
+    }
+
+    fn rank_of(&self, priority: i32, place: Place) -> (i128, u64, u64) {
+        let priority = i128::from(priority);
         let first = match self.aging {
             None => -priority,
-            Some(aging) => i128::from(c.place.joined_at.0) - priority * i128::from(aging),
+            Some(aging) => i128::from(place.joined_at.0) - priority * i128::from(aging),
         };
-        (first, c.place.seq, c.place.call)
+        (first, place.seq, place.call)
+    }
+
+    /// Does work of this priority and place go before that of the other?
+    #[must_use]
+    pub fn ranks_above(&self, priority: i32, place: Place, than: i32, other: Place) -> bool {
+        self.rank_of(priority, place) < self.rank_of(than, other)
     }
 
     pub(super) fn by_rank(&self) -> Vec<&Claim> {
@@ -32,17 +42,14 @@ impl Model {
         found
     }
 
-    /// The nearest enclosing body that took this name.
+    /// The nearest enclosing body that has units of this name.
     pub(super) fn coverer(&self, parent: Option<ClaimId>, name: &str) -> Option<&Lease> {
-        self.ancestors(parent).into_iter().find(|l| l.taken(name).is_some())
+        self.ancestors(parent).into_iter().find(|l| l.has(name) > 0)
     }
 
     /// What a claim must take at the gate.
     pub(super) fn open_needs<'a>(&self, c: &'a Claim) -> Vec<(&'a str, u64)> {
-        let open = c
-            .needs
-            .iter()
-            .filter(|(name, _)| self.coverer(c.parent, name).is_none());
+        let open = c.needs.iter().filter(|(name, _)| self.coverer(c.parent, name).is_none());
         open.map(|(name, units)| (name.as_str(), *units)).collect()
     }
 
@@ -53,18 +60,12 @@ impl Model {
     }
 
     pub(super) fn open_need(&self, c: &Claim, name: &str) -> Option<u64> {
-        self.open_needs(c)
-            .into_iter()
-            .find(|(needed, _)| *needed == name)
-            .map(|(_, units)| units)
+        self.open_needs(c).into_iter().find(|(needed, _)| *needed == name).map(|(_, units)| units)
     }
 
     /// `earlier` was called before `c` and wants the same name of the same body: in order of call, it goes first.
     pub(super) fn precedes(&self, earlier: &Claim, c: &Claim, name: &str, holder: &Lease) -> bool {
-        let same_body = self
-            .covered_needs(earlier)
-            .iter()
-            .any(|(n, _, by)| *n == name && by.id == holder.id);
+        let same_body = self.covered_needs(earlier).iter().any(|(n, _, by)| *n == name && by.id == holder.id);
         same_body && earlier.place.call < c.place.call
     }
 
@@ -74,17 +75,12 @@ impl Model {
 
     /// Is this covered need not to be had now?
     pub(super) fn cover_short_on(&self, c: &Claim, name: &str, units: u64, holder: &Lease) -> bool {
-        let behind = self
-            .waiting
-            .iter()
-            .any(|earlier| self.precedes(earlier, c, name, holder));
-        behind || self.cover_used(holder, name) + units > holder.taken(name).unwrap_or(0)
+        let behind = self.waiting.iter().any(|earlier| self.precedes(earlier, c, name, holder));
+        behind || self.cover_used(holder, name) + units > holder.has(name)
     }
 
     pub(super) fn cover_short(&self, c: &Claim) -> bool {
-        self.covered_needs(c)
-            .into_iter()
-            .any(|(name, units, holder)| self.cover_short_on(c, name, units, holder))
+        self.covered_needs(c).into_iter().any(|(name, units, holder)| self.cover_short_on(c, name, units, holder))
     }
 
     // resources ----------------------------------------------------------------------------------------------------
@@ -93,7 +89,7 @@ impl Model {
     }
 
     pub(super) fn used(&self, name: &str) -> u64 {
-        self.leases.iter().filter_map(|l| l.taken(name)).sum()
+        self.leases.iter().map(|l| l.taken(name)).sum()
     }
 
     /// The bucket as it is; one that was never touched is full.
@@ -116,9 +112,7 @@ impl Model {
 
     // the rules ----------------------------------------------------------------------------------------------------
     pub(super) fn unsatisfiable(&self, c: &Claim) -> bool {
-        self.open_needs(c)
-            .iter()
-            .any(|(name, units)| *units > self.amount(name).capacity() && !self.is_paused(name))
+        self.open_needs(c).iter().any(|(name, units)| *units > self.amount(name).capacity() && !self.is_paused(name))
     }
 
     pub(super) fn paused(&self, c: &Claim) -> bool {
@@ -142,29 +136,17 @@ impl Model {
     }
 
     pub(super) fn fits(&self, c: &Claim) -> bool {
-        !self.cover_short(c)
-            && self
-                .open_needs(c)
-                .into_iter()
-                .all(|(name, units)| self.is_free(name, units))
+        !self.cover_short(c) && self.open_needs(c).into_iter().all(|(name, units)| self.is_free(name, units))
     }
 
     pub(super) fn can_start(&self, c: &Claim) -> bool {
-        self.fits(c)
-            && self
-                .open_needs(c)
-                .iter()
-                .all(|(name, _)| self.held_back_by(c, name).is_none())
+        self.fits(c) && self.open_needs(c).iter().all(|(name, _)| self.held_back_by(c, name).is_none())
     }
 
     /// Starts whatever may start, best rank first; where nothing may, a line gives way to a task whose waiting would close a circle.
     pub(super) fn pump(&mut self) {
-        loop {
-            let next = self
-                .by_rank()
-                .into_iter()
-                .find(|c| self.can_start(c))
-                .or_else(|| self.given_way());
+        while !self.restoring {
+            let next = self.by_rank().into_iter().find(|c| self.can_start(c)).or_else(|| self.given_way());
             let Some(id) = next.map(|c| c.id) else { return };
             self.start(id);
         }
@@ -173,9 +155,7 @@ impl Model {
     /// A task inside a run that fits, but is held back by one that waits, through any chain, for that very run.
     fn given_way(&self) -> Option<&Claim> {
         let stuck = self.stuck(true);
-        self.by_rank()
-            .into_iter()
-            .find(|c| c.parent.is_some() && self.fits(c) && stuck.iter().any(|s| s.id == c.id))
+        self.by_rank().into_iter().find(|c| c.parent.is_some() && self.fits(c) && stuck.iter().any(|s| s.id == c.id))
     }
 
     fn start(&mut self, id: ClaimId) {
@@ -183,11 +163,8 @@ impl Model {
             return;
         };
         let claim = self.waiting[index].clone();
-        let covered = self
-            .covered_needs(&claim)
-            .into_iter()
-            .map(|(name, units, by)| (name.into(), units, by.id))
-            .collect();
+        let covered =
+            self.covered_needs(&claim).into_iter().map(|(name, units, by)| (name.into(), units, by.id)).collect();
         let mut lease = Lease {
             id,
             fence: Fence(self.next_fence),
@@ -209,14 +186,7 @@ impl Model {
         self.next_fence += 1;
         self.counters.starts += 1;
         let (takes, covered) = (lease.takes.clone(), lease.covered.clone());
-        self.started.push_back(Start {
-            id,
-            fence: lease.fence,
-            at: self.now,
-            takes,
-            covered,
-            buckets,
-        });
+        self.started.push_back(Start { id, fence: lease.fence, at: self.now, takes, covered, buckets });
         self.leases.push(lease);
     }
 }

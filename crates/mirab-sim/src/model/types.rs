@@ -1,6 +1,6 @@
 //! What the model keeps: plain lists of plain records.
 use crate::amount::Amount;
-use mirab_core::{ClaimId, Fence, Place, Time};
+use mirab_core::{ClaimId, Fence, Place, Time, is_reserved};
 
 /// A declared name or pattern.
 #[derive(Clone, Debug)]
@@ -13,16 +13,8 @@ pub(super) struct Declared {
 
 impl Declared {
     pub fn new(name: &str, amount: Amount) -> Self {
-        let last_positive = if amount.capacity() == 0 {
-            u64::MAX
-        } else {
-            amount.capacity()
-        };
-        Self {
-            name: name.into(),
-            amount,
-            last_positive,
-        }
+        let last_positive = if amount.capacity() == 0 { u64::MAX } else { amount.capacity() };
+        Self { name: name.into(), amount, last_positive }
     }
 
     /// How well it matches, best highest: exact, then longest prefix, then longest suffix.
@@ -31,7 +23,10 @@ impl Declared {
             return Some((true, 0, 0));
         }
         let (prefix, suffix) = self.name.split_once('*')?;
-        let matches = name.len() >= prefix.len() + suffix.len() && name.starts_with(prefix) && name.ends_with(suffix);
+        // The product's own names match no pattern, and tags only a pattern of tags.
+        let kin = !is_reserved(name) && name.starts_with("tag:") == prefix.starts_with("tag:");
+        let longer = name.len() > prefix.len() + suffix.len();
+        let matches = kin && longer && name.starts_with(prefix) && name.ends_with(suffix);
         matches.then_some((false, prefix.len(), suffix.len()))
     }
 }
@@ -54,14 +49,7 @@ impl Balance {
         };
         let scale = i128::from(seconds) * 1_000_000_000;
         let scaled = i128::from(burst) * scale;
-        Some(Self {
-            name: name.into(),
-            units: i128::from(units),
-            scale,
-            burst,
-            scaled,
-            at: now,
-        })
+        Some(Self { name: name.into(), units: i128::from(units), scale, burst, scaled, at: now })
     }
 
     pub fn most(&self) -> i128 {
@@ -110,20 +98,19 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Units of `name` it took.
-    pub fn taken(&self, name: &str) -> Option<u64> {
-        self.takes
-            .iter()
-            .find(|(taken, _)| taken == name)
-            .map(|(_, units)| *units)
+    /// Units of `name` it took at the gate.
+    pub fn taken(&self, name: &str) -> u64 {
+        self.takes.iter().filter(|(taken, _)| taken == name).map(|(_, units)| units).sum()
     }
 
-    /// Units of `name` that it uses of what `holder` took.
+    /// Units of `name` that tasks inside it may use: those it took, and those it uses of an enclosing body.
+    pub fn has(&self, name: &str) -> u64 {
+        let shared = self.covered.iter().filter(|(used, ..)| used == name).map(|(_, units, _)| units);
+        self.taken(name) + shared.sum::<u64>()
+    }
+
+    /// Units of `name` that it uses of what `holder` has.
     pub fn uses(&self, holder: ClaimId, name: &str) -> u64 {
-        self.covered
-            .iter()
-            .filter(|(used, _, by)| used == name && *by == holder)
-            .map(|(_, units, _)| units)
-            .sum()
+        self.covered.iter().filter(|(used, _, by)| used == name && *by == holder).map(|(_, units, _)| units).sum()
     }
 }

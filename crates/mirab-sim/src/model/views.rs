@@ -26,32 +26,20 @@ impl Model {
         let needs = self.waiting.iter().flat_map(|c| self.open_needs(c));
         let short = needs.filter(|(name, units)| !self.is_free(name, *units));
         let times = short.filter_map(|(name, units)| Some((self.balance(name)?.time_of(units, self.now)?, name)));
-        times
-            .min()
-            .map(|(at, name)| (at, TimeoutReason::Tokens { resource: name.into() }))
+        times.min().map(|(at, name)| (at, TimeoutReason::Tokens { resource: name.into() }))
     }
 
     /// Why a claim waits.
     #[must_use]
     pub fn explain(&self, id: ClaimId) -> Option<Explanation> {
         let c = self.waiting.iter().find(|c| c.id == id)?;
-        let blocked_on = c
-            .needs
-            .iter()
-            .filter_map(|(name, need)| self.blocked(c, name, *need))
-            .collect();
-        Some(Explanation {
-            id,
-            blocked_on,
-            unsatisfiable: self.unsatisfiable(c),
-        })
+        let blocked_on = c.needs.iter().filter_map(|(name, need)| self.blocked(c, name, *need)).collect();
+        Some(Explanation { id, blocked_on, unsatisfiable: self.unsatisfiable(c) })
     }
 
     fn blocked(&self, c: &Claim, name: &str, need: u64) -> Option<Blocked> {
         if let Some(holder) = self.coverer(c.parent, name) {
-            return self
-                .cover_short_on(c, name, need, holder)
-                .then(|| self.covered_blocked(c, name, need, holder));
+            return self.cover_short_on(c, name, need, holder).then(|| self.covered_blocked(c, name, need, holder));
         }
         let behind = self.held_back_by(c, name).map(|h| h.id);
         if self.is_free(name, need) && behind.is_none() {
@@ -81,13 +69,9 @@ impl Model {
         holders.sort_by_key(|(id, _, since)| (*since, *id));
         let holders_total = holders.len() as u64;
         holders.truncate(5);
-        let mut earlier: Vec<&Claim> = self
-            .waiting
-            .iter()
-            .filter(|e| self.precedes(e, c, name, holder))
-            .collect();
+        let mut earlier: Vec<&Claim> = self.waiting.iter().filter(|e| self.precedes(e, c, name, holder)).collect();
         earlier.sort_by_key(|e| e.place.call);
-        let capacity = holder.taken(name).unwrap_or(0);
+        let capacity = holder.has(name);
         Blocked {
             resource: name.into(),
             need,
@@ -110,11 +94,7 @@ impl Model {
             limit: declared.amount.limit(),
             used: self.used(name),
             free: clamped(self.free(name)),
-            waiters: self
-                .waiting
-                .iter()
-                .filter(|c| self.open_need(c, name).is_some())
-                .count() as u64,
+            waiters: self.waiting.iter().filter(|c| self.open_need(c, name).is_some()).count() as u64,
             declared_as: declared.name.clone(),
         })
     }
@@ -122,20 +102,9 @@ impl Model {
     /// Every declared name, and every instance of a pattern that is held or waited for, by name.
     #[must_use]
     pub fn resources(&self) -> Vec<ResourceView> {
-        let declared = self
-            .declared
-            .iter()
-            .map(|d| d.name.as_str())
-            .filter(|name| !name.contains('*'));
-        let held = self
-            .leases
-            .iter()
-            .flat_map(|l| l.takes.iter().map(|(name, _)| name.as_str()));
-        let wanted = self
-            .waiting
-            .iter()
-            .flat_map(|c| self.open_needs(c))
-            .map(|(name, _)| name);
+        let declared = self.declared.iter().map(|d| d.name.as_str()).filter(|name| !name.contains('*'));
+        let held = self.leases.iter().flat_map(|l| l.takes.iter().map(|(name, _)| name.as_str()));
+        let wanted = self.waiting.iter().flat_map(|c| self.open_needs(c)).map(|(name, _)| name);
         let mut names: Vec<&str> = declared.chain(held).chain(wanted).collect();
         names.sort_unstable();
         names.dedup();
@@ -145,10 +114,8 @@ impl Model {
     /// Leases that hold units of a resource.
     #[must_use]
     pub fn holders(&self, name: &str) -> Vec<(ClaimId, u64, Time)> {
-        self.leases
-            .iter()
-            .filter_map(|l| Some((l.id, l.taken(name)?, l.started_at)))
-            .collect()
+        let holding = self.leases.iter().filter(|l| l.taken(name) > 0);
+        holding.map(|l| (l.id, l.taken(name), l.started_at)).collect()
     }
 
     /// The first waiters of a resource, best rank first.
@@ -185,11 +152,7 @@ impl Model {
     /// Invariant 2: claims that wait though they could start.
     #[must_use]
     pub fn lost_wakes(&self) -> Vec<ClaimId> {
-        self.waiting
-            .iter()
-            .filter(|c| self.can_start(c))
-            .map(|c| c.id)
-            .collect()
+        self.waiting.iter().filter(|c| self.can_start(c)).map(|c| c.id).collect()
     }
 
     /// Invariant 12: claims in a circle.
