@@ -17,7 +17,8 @@ pub struct Submission<'a> {
     pub priority: i32,
     /// The lease of the enclosing body, for a task inside a run.
     pub parent: Option<ClaimId>,
-    /// Its place from an earlier time in the line; `None` for new work.
+    /// Its place from an earlier time in the line; `None` for new work. With a place, a need above a total that was lowered since waits
+    /// instead of being refused.
     pub place: Option<Place>,
 }
 

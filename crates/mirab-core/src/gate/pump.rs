@@ -26,6 +26,7 @@ impl Gate {
             while let Some(class) = self.next_candidate() {
                 self.decide(class);
             }
+            self.note_held_tasks();
             match self.given_way() {
                 Some((class, rank)) => self.start(class, rank),
                 None => break,
@@ -35,6 +36,17 @@ impl Gate {
             self.resources[resource].touched = false;
             self.rearm(resource);
             self.reap(resource);
+        }
+    }
+
+    /// Tasks that were short of a touched resource may fit now, and be held back on it: they may be given way.
+    fn note_held_tasks(&mut self) {
+        for &at in &self.touched {
+            let resource = &self.resources[at];
+            let Some((guard, _)) = resource.guard(self.now) else { continue };
+            let filed = resource.fitting(self.now).iter().flat_map(|shelf| shelf.filed.range((guard, 0)..));
+            let tasks = filed.map(|(_, class)| *class).filter(|class| self.classes[*class].key.parent.is_some());
+            self.held_tasks.extend(tasks);
         }
     }
 

@@ -209,12 +209,16 @@ impl Resource {
 
     /// The best-ranked class filed here that this resource no longer blocks.
     pub fn candidate(&self, now: Time) -> Option<(Rank, ClassIx)> {
-        let (fitting, _) = self.shelves.split(self.whole_free(now));
-        let best = fitting.iter().filter_map(|shelf| shelf.filed.first().copied()).min()?;
+        let best = self.fitting(now).iter().filter_map(|shelf| shelf.filed.first().copied()).min()?;
         match self.guard(now) {
             Some(guard) if guard < best => None,
             _ => Some(best),
         }
+    }
+
+    /// The shelves of those that ask for no more than is free.
+    pub fn fitting(&self, now: Time) -> &[Shelf] {
+        self.shelves.split(self.whole_free(now)).0
     }
 
     fn whole_free(&self, now: Time) -> u64 {

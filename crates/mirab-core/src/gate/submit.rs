@@ -28,7 +28,7 @@ impl Gate {
         let (needs, covered) = match self.resolve_plain(claim.needs, claim.parent) {
             Some(needs) => (needs, Vec::new()),
             None => {
-                self.check_needs(claim.needs, claim.parent)?;
+                self.check(claim.needs, claim.parent, claim.place.is_some())?;
                 self.resolve(claim.needs, claim.parent)
             }
         };
@@ -73,6 +73,11 @@ impl Gate {
     /// # Errors
     /// The same as for [`Gate::submit`].
     pub fn check_needs(&self, needs: &[(&str, u64)], parent: Option<ClaimId>) -> Result<(), Refusal> {
+        self.check(needs, parent, false)
+    }
+
+    /// Work that was in line before may ask for more than a total that was lowered since: it waits, and is told to be unsatisfiable.
+    fn check(&self, needs: &[(&str, u64)], parent: Option<ClaimId>, was_in_line: bool) -> Result<(), Refusal> {
         if parent.is_some_and(|parent| !self.leases.contains(&parent)) {
             return Err(Refusal::InvalidClaim { why: "the enclosing body holds no lease any more".into() });
         }
@@ -85,12 +90,12 @@ impl Gate {
             }
             let need =
                 needs[at..].iter().filter(|(other, _)| *other == name).fold(0u64, |sum, (_, u)| sum.saturating_add(*u));
-            self.check_amount(name, need, parent)?;
+            self.check_amount(name, need, parent, was_in_line)?;
         }
         Ok(())
     }
 
-    fn check_amount(&self, name: &str, need: u64, parent: Option<ClaimId>) -> Result<(), Refusal> {
+    fn check_amount(&self, name: &str, need: u64, parent: Option<ClaimId>, was_in_line: bool) -> Result<(), Refusal> {
         let (capacity, held_by_run) = match self.find(name)? {
             Found::Resource(resource) => match self.cover(resource, parent) {
                 Some((_, held)) => (held, true),
@@ -98,7 +103,7 @@ impl Gate {
             },
             Found::Instance(_, limit) => (if limit.capacity() == 0 { u64::MAX } else { limit.capacity() }, false),
         };
-        if need > capacity {
+        if need > capacity && (held_by_run || !was_in_line) {
             return Err(Refusal::ResourceExceedsCapacity { name: name.into(), need, capacity, held_by_run });
         }
         Ok(())

@@ -20,7 +20,7 @@ impl Orchestrator {
 
     /// The same with the flows that are known already.
     #[must_use]
-    pub(crate) fn restore_declared(declared: Declarations, stored: Stored, now: Time) -> Self {
+    pub fn restore_declared(declared: Declarations, stored: Stored, now: Time) -> Self {
         let mut this = Self::empty(declared, &stored, now);
         let resources = this.resources_for(&stored);
         this.gate.begin_restore();
