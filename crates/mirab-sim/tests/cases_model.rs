@@ -181,7 +181,7 @@ fn case_e9_the_exact_name_wins_then_the_longest_prefix_then_the_longest_suffix()
     let declared = |name| sim.gate.resource(name).map(|r| r.declared_as);
     assert_eq!(declared("api:exact").as_deref(), Some("api:exact"));
     assert_eq!(declared("api:y").as_deref(), Some("api:*"));
-    assert_eq!(declared("api:x").as_deref(), Some("api:*x"));
+    assert_eq!(declared("api:xx").as_deref(), Some("api:*x"));
     assert_eq!(declared("b:x").as_deref(), Some("*:x"));
     assert_eq!(declared("abc").as_deref(), Some("a*"));
     assert_eq!(declared("zzz"), None);
