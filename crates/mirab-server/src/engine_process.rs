@@ -1,6 +1,6 @@
 //! One engine process: how it is started, and what is remembered of it over a restart of the server.
 use crate::home::write_atomically;
-use crate::process::{open_pidfd, start_time};
+use crate::process::{open_pidfd, start_time, wait_for_exit};
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io;
@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const PREFIX: &str = "engine-";
 /// Logs of ended engines beyond so many are removed, oldest first.
@@ -74,7 +75,8 @@ impl EngineProcess {
         // First the descriptor, then the check: what it stands for cannot change any more.
         let pidfd = open_pidfd(record.pid).ok()?;
         let is_same = start_time(record.pid) == Some(record.start_time);
-        is_same.then_some(Self { pid: record.pid, start_time: record.start_time, pidfd, child: None })
+        let has_ended = wait_for_exit(&pidfd, Duration::ZERO).unwrap_or(true);
+        (is_same && !has_ended).then_some(Self { pid: record.pid, start_time: record.start_time, pidfd, child: None })
     }
 }
 

@@ -32,7 +32,8 @@ fn unknown(flow: &FoundFlow, name: &str) -> String {
 
 fn check_value(flow: &FoundFlow, param: &Param, value: &Value) -> Result<(), String> {
     let annotation = param.annotation.as_deref().unwrap_or_default();
-    let is_default = param.default.as_ref() == Some(value);
+    // A default of `None` is null on the way here.
+    let is_default = !param.required && param.default.as_ref().unwrap_or(&Value::Null) == value;
     if is_default || may_be(annotation, value) {
         return Ok(());
     }

@@ -1,0 +1,15 @@
+//! The API against a real server, with workers that speak the protocol over HTTP.
+mod harness;
+
+mod cancelling;
+mod engines;
+mod problems;
+mod projects;
+mod queue;
+mod resources;
+mod runs;
+mod serving;
+mod spec;
+mod store;
+mod tasks;
+mod workers;
