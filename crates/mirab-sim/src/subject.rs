@@ -37,39 +37,12 @@ pub trait Subject {
     fn counters(&self) -> Counters;
 }
 
-/// Methods that have the same name and arguments in the gate and in the model: handed on to what is inside.
+/// Implements what a [`Subject`] tells by asking what is inside; the types of the core's interface must be in scope.
 #[macro_export]
-macro_rules! same_interface {
+macro_rules! same_views {
     ($this:ident => $inner:expr) => {
-        fn restore_bucket(&mut $this, now: Time, name: &str, state: BucketState) -> Result<(), Refusal> {
-            $inner.restore_bucket(now, name, state)
-        }
-        fn restore_counters(&mut $this, next_seq: u64, next_fence: u64) {
-            $inner.restore_counters(next_seq, next_fence);
-        }
-        fn begin_restore(&mut $this) {
-            $inner.begin_restore();
-        }
-        fn end_restore(&mut $this, now: Time) {
-            $inner.end_restore(now);
-        }
         fn next_numbers(&$this) -> (u64, u64) {
             $inner.next_numbers()
-        }
-        fn submit(&mut $this, now: Time, claim: Submission<'_>) -> Result<Place, Refusal> {
-            $inner.submit(now, claim)
-        }
-        fn release(&mut $this, now: Time, id: ClaimId, fence: Fence) -> Release {
-            $inner.release(now, id, fence)
-        }
-        fn cancel(&mut $this, now: Time, id: ClaimId) -> bool {
-            $inner.cancel(now, id)
-        }
-        fn reprioritise(&mut $this, now: Time, id: ClaimId, priority: i32) -> bool {
-            $inner.reprioritise(now, id, priority)
-        }
-        fn handle_timeout(&mut $this, now: Time) {
-            $inner.handle_timeout(now);
         }
         fn poll_start(&mut $this) -> Option<Start> {
             $inner.poll_start()
@@ -110,8 +83,41 @@ macro_rules! same_interface {
     };
 }
 
+macro_rules! same_commands {
+    ($this:ident => $inner:expr) => {
+        fn restore_bucket(&mut $this, now: Time, name: &str, state: BucketState) -> Result<(), Refusal> {
+            $inner.restore_bucket(now, name, state)
+        }
+        fn restore_counters(&mut $this, next_seq: u64, next_fence: u64) {
+            $inner.restore_counters(next_seq, next_fence);
+        }
+        fn begin_restore(&mut $this) {
+            $inner.begin_restore();
+        }
+        fn end_restore(&mut $this, now: Time) {
+            $inner.end_restore(now);
+        }
+        fn submit(&mut $this, now: Time, claim: Submission<'_>) -> Result<Place, Refusal> {
+            $inner.submit(now, claim)
+        }
+        fn release(&mut $this, now: Time, id: ClaimId, fence: Fence) -> Release {
+            $inner.release(now, id, fence)
+        }
+        fn cancel(&mut $this, now: Time, id: ClaimId) -> bool {
+            $inner.cancel(now, id)
+        }
+        fn reprioritise(&mut $this, now: Time, id: ClaimId, priority: i32) -> bool {
+            $inner.reprioritise(now, id, priority)
+        }
+        fn handle_timeout(&mut $this, now: Time) {
+            $inner.handle_timeout(now);
+        }
+    };
+}
+
 impl Subject for Model {
-    same_interface!(self => self);
+    same_commands!(self => self);
+    same_views!(self => self);
     fn fresh(aging: Option<u64>) -> Self {
         Model::new(aging)
     }
@@ -127,7 +133,8 @@ impl Subject for Model {
 }
 
 impl Subject for Gate {
-    same_interface!(self => self);
+    same_commands!(self => self);
+    same_views!(self => self);
     fn fresh(aging: Option<u64>) -> Self {
         Gate::new(GateOptions { aging, ..GateOptions::default() })
     }

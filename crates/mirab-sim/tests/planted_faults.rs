@@ -1,0 +1,86 @@
+//! A gate with a fault must be told from one without: otherwise the comparison proves nothing.
+use mirab_core::{
+    BucketState, ClaimId, Counters, Explanation, Fence, Place, Refusal, Release, ResourceView, Start, StoredLease,
+    Submission, Time, TimeoutReason,
+};
+use mirab_sim::{Amount, Model, Subject, run_history, same_views};
+
+const FORGETS_THE_PARENT: u8 = 0;
+const IGNORES_FENCES: u8 = 1;
+const LOWERS_LATER_PRIORITIES: u8 = 2;
+const FILLS_BUCKETS_AT_RESTART: u8 = 3;
+const SLEEPS_THROUGH_TIMERS: u8 = 4;
+const FORGETS_LEASES_AT_RESTART: u8 = 5;
+const CANCELS_NOTHING: u8 = 6;
+
+/// The model with one fault, by number.
+struct Faulty<const FAULT: u8>(Model);
+
+impl<const FAULT: u8> Subject for Faulty<FAULT> {
+    same_views!(self => self.0);
+
+    fn fresh(aging: Option<u64>) -> Self {
+        Self(Model::new(aging))
+    }
+    fn declare(&mut self, now: Time, name: &str, amount: Amount) -> Result<(), Refusal> {
+        self.0.declare(now, name, amount)
+    }
+    fn set_limit(&mut self, now: Time, name: &str, amount: Amount) -> Result<(), Refusal> {
+        self.0.set_limit(now, name, amount)
+    }
+    fn restore_bucket(&mut self, now: Time, name: &str, state: BucketState) -> Result<(), Refusal> {
+        if FAULT == FILLS_BUCKETS_AT_RESTART { Ok(()) } else { self.0.restore_bucket(now, name, state) }
+    }
+    fn restore_lease(&mut self, now: Time, lease: StoredLease<'_>) -> Result<(), Refusal> {
+        if FAULT == FORGETS_LEASES_AT_RESTART { Ok(()) } else { self.0.restore_lease(now, &lease) }
+    }
+    fn restore_counters(&mut self, next_seq: u64, next_fence: u64) {
+        self.0.restore_counters(next_seq, next_fence);
+    }
+    fn begin_restore(&mut self) {
+        self.0.begin_restore();
+    }
+    fn end_restore(&mut self, now: Time) {
+        self.0.end_restore(now);
+    }
+    fn submit(&mut self, now: Time, mut claim: Submission<'_>) -> Result<Place, Refusal> {
+        if FAULT == FORGETS_THE_PARENT {
+            claim.parent = None;
+        }
+        self.0.submit(now, claim)
+    }
+    fn release(&mut self, now: Time, id: ClaimId, fence: Fence) -> Release {
+        let fence = if FAULT == IGNORES_FENCES { self.0.lease(id).unwrap_or(fence) } else { fence };
+        self.0.release(now, id, fence)
+    }
+    fn cancel(&mut self, now: Time, id: ClaimId) -> bool {
+        FAULT != CANCELS_NOTHING && self.0.cancel(now, id)
+    }
+    fn reprioritise(&mut self, now: Time, id: ClaimId, priority: i32) -> bool {
+        let priority = if FAULT == LOWERS_LATER_PRIORITIES { priority.saturating_sub(1) } else { priority };
+        self.0.reprioritise(now, id, priority)
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        if FAULT != SLEEPS_THROUGH_TIMERS {
+            self.0.handle_timeout(now);
+        }
+    }
+}
+
+/// The fault is seen within a few hundred histories, and told in few steps.
+fn is_seen<const FAULT: u8>() {
+    let failure = (0..500).find_map(|seed| run_history::<Faulty<FAULT>>(seed).err());
+    let failure = failure.unwrap_or_else(|| panic!("fault {FAULT} was not seen"));
+    assert!(failure.history.ops.len() <= 6, "{failure}");
+}
+
+#[test]
+fn every_planted_fault_is_seen_and_told_in_few_steps() {
+    is_seen::<FORGETS_THE_PARENT>();
+    is_seen::<IGNORES_FENCES>();
+    is_seen::<LOWERS_LATER_PRIORITIES>();
+    is_seen::<FILLS_BUCKETS_AT_RESTART>();
+    is_seen::<SLEEPS_THROUGH_TIMERS>();
+    is_seen::<FORGETS_LEASES_AT_RESTART>();
+    is_seen::<CANCELS_NOTHING>();
+}
