@@ -2,16 +2,16 @@
 //!
 //! Every answer is found by looking at all claims and all leases. There is no index, no cache and no second count.
 mod circle;
+mod records;
 mod rules;
-mod types;
 mod views;
 
 use crate::amount::Amount;
 use mirab_core::{
     BucketState, ClaimId, Counters, Fence, Place, Refusal, Release, Start, StoredLease, Submission, Time,
 };
+use records::{Balance, Claim, Declared, Lease};
 use std::collections::VecDeque;
-use types::{Balance, Claim, Declared, Lease};
 
 /// The reference model, with the interface of the gate.
 #[derive(Clone, Debug, Default)]

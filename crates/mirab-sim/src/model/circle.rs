@@ -1,6 +1,6 @@
 //! Circles of bodies that wait for each other: semantics.md §8, by reduction.
 use super::Model;
-use super::types::{Claim, Lease};
+use super::records::{Claim, Lease};
 use mirab_core::{ClaimId, Refusal};
 
 /// What is left while bodies that wait for nothing end, again and again.

@@ -1,6 +1,6 @@
 //! Who may start: semantics.md §2, §3 (rules 1 and 2) and §8, by looking at everything every time.
 use super::Model;
-use super::types::{Balance, Claim, Lease};
+use super::records::{Balance, Claim, Lease};
 use crate::amount::Amount;
 use mirab_core::{ClaimId, Fence, Place, Start};
 

@@ -1,6 +1,6 @@
 //! What the model tells about itself, in the gate's own words.
 use super::Model;
-use super::types::{Claim, Lease};
+use super::records::{Claim, Lease};
 use mirab_core::{
     AHEAD_LIMIT, Blocked, ClaimId, Counters, Explanation, Fence, Refusal, ResourceView, Start, Time, TimeoutReason,
 };
