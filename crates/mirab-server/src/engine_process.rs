@@ -100,10 +100,7 @@ impl Launcher {
         let mut command = Command::new(&self.python);
         // -P: files of the directory must not stand in for modules that the engine itself needs.
         command.args(["-P", "-m", "mirab._engine", "--home"]).arg(&self.home);
-        command
-            .args(["--worker", worker, "--project", project, "--path"])
-            .arg(dir)
-            .args(["--pool", mirab_flow::DEFAULT_POOL]);
+        command.args(["--worker", worker, "--project", project, "--path"]).arg(dir).args(["--pool", mirab_flow::POOL]);
         command.current_dir(dir).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
         let mut child = command.spawn()?;
         let watched = open_pidfd(child.id()).and_then(|pidfd| {

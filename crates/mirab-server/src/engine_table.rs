@@ -35,6 +35,8 @@ pub(crate) struct Engine {
     since: Instant,
     /// Its end is no failed start: it took a run, lived for a while, or was told to end.
     is_proven: bool,
+    /// Its project was looked at again since it started: it may have old code in memory.
+    is_outdated: bool,
     killed_for: Option<String>,
 }
 
@@ -109,7 +111,15 @@ impl EngineTable {
         if engine.phase == Phase::Starting {
             engine.phase = Phase::Ready;
         }
-        engine.phase == Phase::Ready && !self.stopping
+        engine.phase == Phase::Ready && !engine.is_outdated && !self.stopping
+    }
+
+    /// Files of the project may have changed: its engines end as soon as they are idle.
+    pub fn outdate(&mut self, project: &str) {
+        for engine in self.engines.values_mut().filter(|engine| engine.record.project == project) {
+            engine.is_outdated = true;
+        }
+        self.failed.remove(project);
     }
 
     /// The worker took a run.
@@ -127,6 +137,7 @@ impl EngineTable {
             return plan;
         }
         self.overdue(busy, now, &mut plan);
+        self.retire_outdated(busy, now, &mut plan);
         let staying = self.engines.values().filter(|engine| engine.is_staying()).count() as u64;
         for _ in self.max_engines..staying {
             let idle = self.first_idle(busy, |_| true);
@@ -188,6 +199,15 @@ impl EngineTable {
         }
     }
 
+    fn retire_outdated(&mut self, busy: &BTreeMap<String, ClaimId>, now: Instant, plan: &mut Plan) {
+        let outdated =
+            self.engines.iter().filter(|(worker, engine)| engine.is_outdated && engine.is_free(worker, busy));
+        let outdated: Vec<String> = outdated.map(|(worker, _)| worker.clone()).collect();
+        for worker in outdated {
+            self.retire(Some(worker), now, plan);
+        }
+    }
+
     fn overdue(&self, busy: &BTreeMap<String, ClaimId>, now: Instant, plan: &mut Plan) {
         for (worker, engine) in &self.engines {
             let limit = match engine.phase {
@@ -240,7 +260,7 @@ impl EngineTable {
     /// The process has ended: its id, and what it was killed for.
     pub fn ended(&mut self, worker: &str) -> Option<(u32, Option<String>)> {
         let engine = self.engines.get_mut(worker)?;
-        let was_told = matches!(engine.phase, Phase::Retiring(_)) || engine.killed_for.is_some();
+        let was_told = matches!(engine.phase, Phase::Retiring(_)) || engine.is_outdated || engine.killed_for.is_some();
         let has_settled = engine.phase == Phase::Ready && engine.since.elapsed() > SETTLED;
         engine.is_proven |= was_told || has_settled;
         engine.phase = Phase::Ended;
@@ -284,7 +304,14 @@ impl EngineTable {
 
 impl Engine {
     fn new(record: EngineRecord) -> Self {
-        Self { record, phase: Phase::Starting, since: Instant::now(), is_proven: false, killed_for: None }
+        Self {
+            record,
+            phase: Phase::Starting,
+            since: Instant::now(),
+            is_proven: false,
+            is_outdated: false,
+            killed_for: None,
+        }
     }
 
     fn is_staying(&self) -> bool {

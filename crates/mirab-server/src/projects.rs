@@ -72,7 +72,10 @@ impl Projects {
             Ok(())
         });
         told.await.map_err(AddError::Store)?.map_err(AddError::Refused)?;
-        supervisor.table().dirs.insert(project.name.clone(), project.dir.clone());
+        let mut table = supervisor.table();
+        table.dirs.insert(project.name.clone(), project.dir.clone());
+        table.outdate(&project.name);
+        drop(table);
         supervisor.look_again();
         Ok(project.shown())
     }

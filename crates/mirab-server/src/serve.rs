@@ -16,7 +16,7 @@ use crate::serve_error::ServeError;
 use crate::supervisor::{self, Supervisor};
 use crate::wakers::Wakers;
 use mirab_core::SECOND;
-use mirab_flow::{Driver, FlowSpec, Journal, Options, ProjectRecord};
+use mirab_flow::{Driver, FlowSpec, Journal, Options, ProjectRecord, StoreUnavailable};
 use mirab_store::{PageLimit, Reader, SqliteStore};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -186,8 +186,7 @@ impl Starting {
             catalog.put(project);
         }
         let fixed = self.loaded.settings.is_fixed.then_some(self.loaded.settings.max_engines);
-        let slots = runtime.block_on(begin(&host, told, fixed));
-        table.max_engines = slots.unwrap_or(table.max_engines);
+        table.max_engines = runtime.block_on(begin(&host, told, fixed))?;
         let supervisor = runtime.block_on(Supervisor::start(host.clone(), wakers.clone(), launcher, table, orders));
         let catalog = Arc::new(RwLock::new(catalog));
         let (stop, stopping) = watch::channel(false);
@@ -207,8 +206,12 @@ impl Starting {
     }
 }
 
-/// Tells the machines what is served. A store that is full does not keep the server from answering: it serves what is stored.
-async fn begin(host: &Host, projects: Vec<(ProjectRecord, Vec<FlowSpec>)>, slots: Option<u64>) -> Option<u64> {
+/// Tells the machines what is served; gives how many engines there may be. Until this is stored, nothing that was restored starts.
+async fn begin(
+    host: &Host,
+    projects: Vec<(ProjectRecord, Vec<FlowSpec>)>,
+    slots: Option<u64>,
+) -> Result<u64, StoreUnavailable> {
     let told = host.call(move |orchestrator, now| {
         for (record, specs) in projects {
             projects::serve(orchestrator, now, record, specs);
@@ -218,11 +221,5 @@ async fn begin(host: &Host, projects: Vec<(ProjectRecord, Vec<FlowSpec>)>, slots
             None => orchestrator.slots(),
         }
     });
-    match told.await {
-        Ok(slots) => Some(slots),
-        Err(error) => {
-            tracing::error!("{error}");
-            None
-        }
-    }
+    told.await
 }

@@ -2,6 +2,7 @@
 use crate::config::ConfigError;
 use crate::discovery::DiscoveryError;
 use crate::home::HomeError;
+use mirab_flow::StoreUnavailable;
 use mirab_store::StoreError;
 use std::io;
 use std::path::PathBuf;
@@ -66,6 +67,9 @@ pub enum ServeError {
     /// The store cannot be opened or read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The store cannot be written, so nothing could be accepted.
+    #[error(transparent)]
+    StoreUnavailable(#[from] StoreUnavailable),
     /// The system refused something that the server needs.
     #[error("the server cannot be started: {0}")]
     System(#[from] io::Error),

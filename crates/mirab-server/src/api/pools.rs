@@ -6,7 +6,7 @@ use crate::wakers::Topic;
 use axum::Json;
 use axum::extract::State;
 use mirab_core::SECOND;
-use mirab_flow::{LEASE_LIFE, Leased, POOL, TakeLease};
+use mirab_flow::{LEASE_LIFE, Leased, Orchestrator, POOL, TakeLease};
 use mirab_wire as wire;
 use std::future::Future;
 use std::pin::pin;
@@ -82,7 +82,8 @@ pub(crate) async fn lease(
 async fn take(app: &App, ask: TakeLease) -> ApiResult<wire::LeaseAnswer> {
     let supervisor = app.supervisor.clone();
     let leased = app.host.call(move |orchestrator, now| {
-        if !supervisor.table().asked(&ask.worker) {
+        // A repeated request is answered as before even then: its worker may execute already.
+        if !supervisor.table().asked(&ask.worker) && !is_repeated(orchestrator, &ask) {
             return Ok(wire::LeaseAnswer { lease: None, retire: true });
         }
         let worker = ask.worker.clone();
@@ -93,6 +94,13 @@ async fn take(app: &App, ask: TakeLease) -> ApiResult<wire::LeaseAnswer> {
         Ok::<_, mirab_flow::Error>(wire::LeaseAnswer { lease: leased.map(lease_of), retire: false })
     });
     Ok(leased.await??)
+}
+
+fn is_repeated(orchestrator: &Orchestrator, ask: &TakeLease) -> bool {
+    let leases = orchestrator.leases_of_workers();
+    let run = leases.into_iter().find(|(worker, _)| *worker == ask.worker).map(|(_, run)| run);
+    let lease = run.and_then(|run| orchestrator.lease(run));
+    lease.is_some_and(|lease| lease.request_id.as_ref() == Some(&ask.request_id))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a duration for the worker to know")]

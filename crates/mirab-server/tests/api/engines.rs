@@ -158,3 +158,22 @@ fn a_cancel_reaches_the_body() {
     server.client.cancel_run(run.id).unwrap();
     server.until(run.id, "Cancelled");
 }
+
+#[test]
+fn a_second_look_at_a_directory_brings_new_engines() {
+    let world = World::new("", &[flow("nightly", json!({}))]);
+    let server = world.start();
+    let run = server.submit("nightly");
+    server.until(run.id, "Completed");
+    let old = engines(&server).remove(0);
+    let again = AddProject { path: world.path("shop").to_string_lossy().into_owned() };
+    server.client.add_project(&again).unwrap();
+    let run = server.submit("nightly");
+    server.until(run.id, "Completed");
+    assert_ne!(
+        engines(&server).into_iter().find(|engine| engine.state != "retiring").map(|engine| engine.pid),
+        Some(old.pid)
+    );
+    until("the old engine to end", || (!is_alive(old.pid)).then_some(()));
+    assert_eq!(server.client.health().unwrap().detail, None);
+}

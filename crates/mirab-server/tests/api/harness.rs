@@ -22,7 +22,7 @@ impl World {
     pub fn new(config: &str, flows: &[Value]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let project = write_project(&dir.path().join("shop"), config, flows);
-        let mut options = ServeOptions::new(dir.path().join("home"), vec![project], interpreter(dir.path()));
+        let mut options = ServeOptions::new(dir.path().join("home"), vec![project], interpreter());
         (options.host, options.port, options.max_engines) = (Some("127.0.0.1".into()), Some(0), Some(1));
         Self { dir, options }
     }
@@ -71,9 +71,7 @@ pub fn write_project(dir: &Path, config: &str, flows: &[Value]) -> PathBuf {
     dir.to_owned()
 }
 
-fn interpreter(dir: &Path) -> PathBuf {
-    // A copy of its own: a process that another test starts meanwhile may hold a file open for writing.
-    let _ = dir;
+fn interpreter() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/interpreter.py")
 }
 

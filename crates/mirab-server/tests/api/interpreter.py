@@ -20,7 +20,7 @@ def main() -> None:
         discover(*arguments)
     else:
         options = dict(zip(arguments[::2], arguments[1::2], strict=True))
-        engine(pathlib.Path(options["--home"]), options["--worker"], options["--project"], pathlib.Path(options["--path"]))
+        engine(pathlib.Path(options["--home"]), pathlib.Path(options["--path"]), options)
 
 
 def discover(directory: str, answer: str) -> None:
@@ -31,20 +31,23 @@ def discover(directory: str, answer: str) -> None:
     shutil.copy(os.path.join(directory, "flows.json"), answer)
 
 
-def engine(home: pathlib.Path, worker: str, project: str, directory: pathlib.Path) -> None:
+def engine(home: pathlib.Path, directory: pathlib.Path, options: dict[str, str]) -> None:
     if (directory / "engine-fails").exists():
         sys.exit("ImportError: no engine today")
     number = 0
     while home.exists():
         number += 1
-        request = {"worker": worker, "project": project, "request_id": f"{worker}-{number}", "wait_s": 20}
-        answer = call(home, "POST", "/api/pools/default/lease", request)
+        worker = options["--worker"]
+        request = {"worker": worker, "project": options["--project"], "request_id": f"{worker}-{number}", "wait_s": 20}
+        answer = call(home, "POST", f"/api/pools/{options['--pool']}/lease", request)
         if answer is None:
             time.sleep(0.02)  # the server is away
-        elif answer["retire"]:
+        elif answer.get("retire"):
             return
-        elif answer["lease"]:
+        elif answer.get("lease"):
             body(home, answer["lease"])
+        elif "lease" not in answer:
+            sys.exit("the server refused the request")
 
 
 def body(home: pathlib.Path, lease: dict) -> None:
