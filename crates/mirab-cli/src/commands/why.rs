@@ -26,8 +26,8 @@ fn lines(why: &Why, now: f64) -> Vec<String> {
     let mut lines = vec![format!("run {} is {}: {}", why.id, why.state, clean(&why.reason))];
     for waiting in &why.waiting {
         lines.push(format!("  {}", head(waiting, now)));
-        // The run's own reason is the sentence above.
-        if waiting.reason != why.reason {
+        // Of a single waiter the sentence above says it already.
+        if !why.reason.contains(&waiting.reason) {
             lines.push(format!("  {}", clean(&waiting.reason)));
         }
         for blocker in &waiting.blocked_on {
