@@ -46,7 +46,8 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
 /// How a process ended, in words.
 pub(crate) fn describe_exit(status: Option<ExitStatus>) -> String {
     match status {
-        None => "engine process ended".into(),
+        // Only the parent is told how a process ended.
+        None => "engine process ended (an earlier server started it, so how is not known)".into(),
         Some(status) => match (status.signal(), status.code()) {
             (Some(signal), _) => format!("engine process ended by signal {signal}"),
             (None, code) => format!("engine process ended with exit code {}", code.unwrap_or_default()),

@@ -94,7 +94,7 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(nothing_there)
         .method_not_allowed_fallback(nothing_there)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(axum::middleware::from_fn_with_state(app.clone(), auth::require_token))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), auth::guard))
         .with_state(app)
 }
 

@@ -72,6 +72,12 @@ impl ApiError {
         Self { code: "Unauthorized", detail: detail.into() }
     }
 
+    /// The call names another host than this machine.
+    pub fn foreign_host() -> Self {
+        let detail = "the header Host names another machine: call this server as localhost, or by its address";
+        Self { code: "Unauthorized", detail: detail.into() }
+    }
+
     /// The server went wrong; what exactly is for its log.
     pub fn internal(why: &impl std::fmt::Display) -> Self {
         tracing::error!("a request failed: {why}");

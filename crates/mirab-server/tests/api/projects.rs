@@ -64,6 +64,9 @@ fn a_directory_that_does_not_fit_is_refused() {
         elsewhere.contains("mirab.toml:2:1: [server] port is read from the first served directory only"),
         "{elsewhere}"
     );
+    // The machines learn no new names while they run.
+    let unknown = refused("e", "[resources]\ngpu = 1");
+    assert!(unknown.contains("(gpu): restart the server with all directories"), "{unknown}");
     let dir = write_project(&world.path("d"), "", &[]);
     std::fs::write(dir.join("discovery-fails"), "").unwrap();
     let failed = problem(server.client.add_project(&add(&dir))).detail;

@@ -75,6 +75,13 @@ fn beyond_loopback_every_call_but_the_health_needs_the_token() {
 }
 
 #[test]
+fn a_page_from_elsewhere_cannot_call_under_its_own_name() {
+    let (_world, server) = server("", &[]);
+    let answer = |host: &str| raw("GET", &format!("{}/api/runs", server.running.url()), &[("host", host)], "").0;
+    assert_eq!((answer("example.org"), answer("localhost:1")), (401, 200));
+}
+
+#[test]
 fn settings_are_kept_until_they_are_given_anew() {
     let world = World::new("", &[]).engines(2).with(|options| options.max_engines = None);
     let server = world.start();
