@@ -60,7 +60,10 @@ $(VENV_STAMP): python/requirements-dev.txt | prerequisites
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	cp $< $@
 
+# Tests use what cargo has built for them anyway; what is shown or measured is optimised.
+demo bench: PROFILE := --release
+
 # Cargo knows best what is out of date, so this always asks it. maturin refuses to choose between two environments,
 # hence the unset CONDA_PREFIX.
 python-package: $(VENV_STAMP)
-	cd python && env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" ../$(VENV)/bin/maturin develop --release
+	cd python && env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" ../$(VENV)/bin/maturin develop $(PROFILE)

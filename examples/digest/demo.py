@@ -1,22 +1,18 @@
-"""The main job: 40 runs of `digest` that share a disk and a publisher, on a server of their own, with one engine killed on the way.
+"""The main job: 40 runs of `digest` that share a disk and a publisher, on a server of their own.
 
-Exits 0 only if every limit held and every manifest is right. `python demo.py [PATH] [--runs N]`
+One engine is killed on the way. Exits 0 only if every limit held and every manifest is right. `python demo.py [PATH] [--runs N]`
 """
 
 import argparse
 import collections
-import contextlib
 import csv
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.request
-from collections.abc import Iterator
+import urllib.parse
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -24,57 +20,27 @@ from typing import Any
 from flows import PASSED_OVER, files_below
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+
+from serving import TERMINAL, Server, served  # noqa: E402
+
 DISK, RATE, BURST = 2, 5.0, 5
-TERMINAL = {"Completed", "Failed", "Cancelled", "Crashed", "Skipped"}
 
 
-class Server:
-    """A server of this folder with a home of its own, and its API."""
-
-    def __init__(self, home: Path) -> None:
-        command = [sys.executable, "-m", "mirab", "serve", str(HERE), "--home", str(home), "--port", "0"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        said = self.process.stdout.readline()
-        if not said:
-            sys.exit(f"the server did not start (exit code {self.process.wait()})")
-        print(said, end="")
-        # Whatever it says later must not fill the pipe and stop it.
-        threading.Thread(target=lambda: collections.deque(self.process.stdout or [], maxlen=0), daemon=True).start()
-        self.url = json.loads((home / "server.json").read_text())["url"]
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}/api{path}", data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
-
-    def runs(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        cursor = ""
-        while True:
-            page = self.call("GET", f"/runs?limit=100{cursor}")
-            found += page["runs"]
-            if page["next_cursor"] is None:
-                return found
-            cursor = f"&cursor={page['next_cursor']}"
-
-    def resource(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.call("GET", f"/resources/{name}")
-        return found
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(timeout=30)
+def all_runs(server: Server) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        page = server.call("GET", f"/runs?limit=100{cursor}")
+        found += page["runs"]
+        if page["next_cursor"] is None:
+            return found
+        cursor = f"&cursor={page['next_cursor']}"
 
 
-@contextlib.contextmanager
-def served(home: Path) -> Iterator[Server]:
-    server = Server(home)
-    try:
-        yield server
-    finally:
-        server.stop()
+def resource(server: Server, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = server.call("GET", f"/resources/{urllib.parse.quote(name, safe='')}")
+    return found
 
 
 def submit(server: Server, path: Path, out: Path, count: int) -> dict[int, tuple[Path, Path]]:
@@ -102,12 +68,13 @@ def watch(server: Server, count: int) -> int | None:
     killed: int | None = None
     live = sys.stdout.isatty()
     while True:
-        states = collections.Counter(run["state"] for run in server.runs())
+        states = collections.Counter(run["state"] for run in all_runs(server))
         ended = sum(states[state] for state in TERMINAL)
-        disk, publisher = server.resource("disk"), server.resource("publish")
+        disk, publisher = resource(server, "disk"), resource(server, "publish")
+        waiting, running = states["Queued"] + states["AwaitingResource"], states["Pending"] + states["Running"]
         line = (
-            f"waiting {states['Queued'] + states['AwaitingResource']:3}   running {states['Pending'] + states['Running']:2}   "
-            f"done {ended:3}/{count}   disk {disk['used']}/{DISK} in use, {disk['waiters']:3} tasks wait   "
+            f"waiting {waiting:3}   running {running:2}   done {ended:3}/{count}   "
+            f"disk {disk['used']}/{DISK} in use, {disk['waiters']:3} tasks wait   "
             f"publish {publisher['free']}/{BURST} tokens, {publisher['waiters']:2} wait"
         )
         print(f"\r{line}" if live else line, end="" if live else "\n", flush=True)
@@ -164,14 +131,14 @@ def longest_wait(server: Server, runs: list[dict[str, Any]], tasks: list[dict[st
     waited += [(r["started_at"] - r["due_at"], r["id"], None) for r in runs if r["started_at"] and r["attempt"] == 1]
     seconds, run, task = max(waited, key=lambda item: item[0])
     events = server.call("GET", f"/runs/{run}/events")["events"]
-    reasons = [event["reason"] for event in events if event["kind"] == "resource.exhausted" and event["task_id"] == task]
+    short = [event for event in events if event["kind"] == "resource.exhausted" and event["task_id"] == task]
     who = f"run {run}" if task is None else f"task {task} of run {run}"
-    return f"{seconds:.2f} s, {who}: {reasons[0] if reasons else 'only an engine was missing'}"
+    return f"{seconds:.2f} s, {who}: {short[0]['reason'] if short else 'only an engine was missing'}"
 
 
 def report(server: Server, jobs: dict[int, tuple[Path, Path]], killed: int | None) -> bool:
     """Prints the summary, all of it read from the API; tells whether everything held."""
-    runs = server.runs()
+    runs = all_runs(server)
     tasks = [task for run in runs for task in server.call("GET", f"/runs/{run['id']}/tasks")["tasks"]]
     reads = [(t["started_at"], t["ended_at"]) for t in tasks if t["name"] == "sha256" and t["started_at"]]
     published = [t["started_at"] for t in tasks if t["name"] == "publish" and t["started_at"]]
@@ -179,7 +146,7 @@ def report(server: Server, jobs: dict[int, tuple[Path, Path]], killed: int | Non
     busiest = max((sum(1 for other in published if at <= other < at + 1) for at in published), default=0)
     wrong = [str(manifest) for entry, manifest in jobs.values() if not manifest_is_right(entry, manifest)]
     states = collections.Counter(run["state"] for run in runs)
-    leftover = sum(server.resource(name)["used"] for name in ("disk", "pool:default"))
+    leftover = sum(resource(server, name)["used"] for name in ("disk", "pool:default"))
     rerun = next((run for run in runs if run["id"] == killed), None)
     print(f"runs by state          {', '.join(f'{state} {number}' for state, number in sorted(states.items()))}")
     print(f"tasks                  {len(tasks)}")
@@ -203,7 +170,9 @@ def report(server: Server, jobs: dict[int, tuple[Path, Path]], killed: int | Non
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("path", nargs="?", type=Path, default=HERE.parent.parent, help="directory to hash (the repository)")
+    parser.add_argument(
+        "path", nargs="?", type=Path, default=HERE.parent.parent, help="directory to hash (the repository)"
+    )
     parser.add_argument("--runs", type=int, default=40, help="how many runs (40)")
     asked = parser.parse_args()
     if not asked.path.is_dir():
@@ -211,7 +180,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mirab-demo-") as folder:
         out = Path(folder, "manifests")
         out.mkdir()
-        with served(Path(folder, "home")) as server:
+        with served(HERE, Path(folder, "home")) as server:
+            print(server.said)
             jobs = submit(server, asked.path.resolve(), out, asked.runs)
             killed = watch(server, len(jobs))
             held = report(server, jobs, killed)
