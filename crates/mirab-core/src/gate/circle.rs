@@ -2,7 +2,7 @@
 //! deadlock properties of computer systems" (1972): let every body that waits for nothing end, again and again; who is left is in a
 //! circle or behind one.
 use super::Gate;
-use super::class::ClassIx;
+use super::class::{ClassIx, covered_by};
 use super::resource::{ResourceIx, Store};
 use crate::ids::ClaimId;
 use crate::rank::Rank;
@@ -30,7 +30,12 @@ impl Gate {
             return None;
         }
         let stuck = self.reduce(true);
-        let first = |class: ClassIx| stuck.claims.get(&class)?.first_key_value().map(|(rank, _)| (*rank, class));
+        let first = |class: ClassIx| {
+            let (rank, _) = stuck.claims.get(&class)?.first_key_value()?;
+            let head = &self.classes[class];
+            // Units of an enclosing body are had in the order of call, so there nobody but the head may go.
+            (*rank == head.head || head.key.covered.is_empty()).then_some((*rank, class))
+        };
         held.into_iter().filter_map(first).min().map(|(rank, class)| (class, rank))
     }
 
@@ -75,11 +80,27 @@ impl Gate {
             Store::Semaphore { .. } => !self.resources[resource].has(units, self.now),
             Store::Bucket(_) => false,
         };
-        needs.is_some_and(|needs| {
-            needs.iter().any(|(resource, units)| {
-                short(*resource, *units)
-                    && self.enclosing(other).any(|(_, takes)| takes.iter().any(|(of, _)| of == resource))
+        self.waits_for_sister(claim, other)
+            || needs.is_some_and(|needs| {
+                needs.iter().any(|(resource, units)| {
+                    short(*resource, *units)
+                        && self.enclosing(other).any(|(_, takes)| takes.iter().any(|(of, _)| of == resource))
+                })
             })
+    }
+
+    /// True when `claim` waits for units of an enclosing body that a body around `other` uses, or that `other` is to have before it.
+    fn waits_for_sister(&self, claim: ClaimId, other: ClaimId) -> bool {
+        let class =
+            |id: ClaimId| self.waiting.get(&id).map(|waiting| (&self.classes[waiting.class], waiting.place.call));
+        let (Some((ours, our_call)), Some((theirs, their_call))) = (class(claim), class(other)) else { return false };
+        ours.key.covered.iter().any(|&(resource, units, holder)| {
+            let Some(lease) = self.leases.get(&holder) else { return false };
+            let uses =
+                |id: ClaimId| self.leases.get(&id).is_some_and(|user| covered_by(&user.covered, resource, holder) > 0);
+            let is_short = lease.lent(resource) + units > lease.has(resource);
+            (is_short && self.enclosing(other).any(|(id, _)| uses(id)))
+                || (their_call < our_call && covered_by(&theirs.key.covered, resource, holder) > 0)
         })
     }
 
@@ -170,17 +191,19 @@ impl Gate {
             && !(promises && left.claims.iter().any(|(other, queue)| self.is_above(*other, queue, class, rank)))
     }
 
-    /// True when a body that uses units of the same holder cannot end, or an earlier claim for them waits.
+    /// True when bodies that cannot end use too much of what a holder has for it, or an earlier claim for that waits.
     fn siblings_left(&self, class: ClassIx, id: ClaimId, left: &Reduction) -> bool {
-        let covered = &self.classes[class].key.covered;
-        let shares = |other: &[super::class::Covered]| {
-            other.iter().any(|(_, _, holder)| covered.iter().any(|(_, _, mine)| mine == holder))
-        };
         let call = |id: &ClaimId| self.waiting.get(id).map(|waiting| waiting.place.call);
-        left.leases.iter().any(|lease| self.leases.get(lease).is_some_and(|lease| shares(&lease.covered)))
-            || left.claims.iter().any(|(other, queue)| {
-                shares(&self.classes[*other].key.covered) && queue.values().any(|other| call(other) < call(&id))
-            })
+        self.classes[class].key.covered.iter().any(|&(resource, units, holder)| {
+            let Some(body) = self.leases.get(&holder) else { return false };
+            let users = left.leases.iter().filter_map(|lease| self.leases.get(lease));
+            let used: u64 = users.map(|user| covered_by(&user.covered, resource, holder)).sum();
+            let earlier = |(other, queue): (&ClassIx, &BTreeMap<Rank, ClaimId>)| {
+                covered_by(&self.classes[*other].key.covered, resource, holder) > 0
+                    && queue.values().any(|other| call(other) < call(&id))
+            };
+            used + units > body.has(resource) || left.claims.iter().any(earlier)
+        })
     }
 
     fn is_above(&self, other: ClassIx, queue: &BTreeMap<Rank, ClaimId>, class: ClassIx, rank: Rank) -> bool {

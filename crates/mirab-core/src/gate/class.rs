@@ -11,6 +11,11 @@ pub(crate) type ClassIx = u32;
 /// Units that an enclosing body holds for a task: resource, units, holder.
 pub(crate) type Covered = (ResourceIx, u64, ClaimId);
 
+/// Units of a resource among those that one holder holds for a task.
+pub(crate) fn covered_by(covered: &[Covered], resource: ResourceIx, holder: ClaimId) -> u64 {
+    covered.iter().filter(|(of, _, by)| *of == resource && *by == holder).map(|(_, units, _)| units).sum()
+}
+
 /// What the claims of a class have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClassKey {

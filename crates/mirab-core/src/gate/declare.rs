@@ -10,7 +10,16 @@ use crate::time::Time;
 pub(super) enum Found<'a> {
     Resource(ResourceIx),
     /// An instance of this pattern, which does not exist yet.
-    Instance(&'a str, Limit),
+    Instance(&'a str),
+}
+
+/// A declared pattern.
+#[derive(Clone, Debug)]
+pub(super) struct Declared {
+    pattern: Pattern,
+    pub limit: Limit,
+    /// The last capacity above 0, against which submissions are checked while it is paused.
+    pub most: u64,
 }
 
 impl Gate {
@@ -28,7 +37,7 @@ impl Gate {
             return Ok(());
         }
         if let Some(pattern) = Pattern::parse(&name) {
-            self.patterns.insert(name.clone(), (pattern, limit));
+            self.patterns.entry(name.clone()).or_insert(Declared { pattern, limit, most: u64::MAX });
             return self.set_limit(now, &name, limit);
         }
         if let Some(&resource) = self.by_name.get(&name) {
@@ -51,8 +60,9 @@ impl Gate {
             return Err(self.unknown(name));
         }
         self.advance(now);
-        let changed: Vec<ResourceIx> = if let Some((_, of_pattern)) = self.patterns.get_mut(name) {
-            *of_pattern = limit;
+        let changed: Vec<ResourceIx> = if let Some(declared) = self.patterns.get_mut(name) {
+            declared.limit = limit;
+            declared.most = if limit.capacity() == 0 { declared.most } else { limit.capacity() };
             let instances = self.resources.iter().filter(|(_, resource)| resource.pattern.as_deref() == Some(name));
             instances.map(|(at, _)| at).collect()
         } else {
@@ -86,9 +96,9 @@ impl Gate {
         }
         self.patterns
             .iter()
-            .filter(|(_, (pattern, _))| pattern.matches(name))
-            .max_by_key(|(_, (pattern, _))| pattern.weight())
-            .map(|(declared, (_, limit))| Found::Instance(declared, *limit))
+            .filter(|(_, declared)| declared.pattern.matches(name))
+            .max_by_key(|(_, declared)| declared.pattern.weight())
+            .map(|(name, _)| Found::Instance(name))
             .ok_or_else(|| self.unknown(name))
     }
 

@@ -1,6 +1,6 @@
 //! Why something waits, and what the gate enforces: read from the very state that it decides with.
 use super::Gate;
-use super::class::Waiting;
+use super::class::{Waiting, covered_by};
 use super::resource::{Resource, ResourceIx, Store};
 use crate::api::{AHEAD_LIMIT, Blocked, Explanation, ResourceView};
 use crate::ids::{ClaimId, Place};
@@ -58,21 +58,20 @@ impl Gate {
         let lease = self.leases.get(&holder)?;
         let body = lease.body.as_ref()?;
         let earlier = |class: &&u32| {
-            self.classes[**class].head < rank && self.classes[**class].key.covered.iter().any(|(of, ..)| *of == at)
+            let class = &self.classes[**class];
+            class.head < rank && covered_by(&class.key.covered, at, holder) > 0
         };
         let ahead: usize =
             body.borrowers.iter().filter(earlier).map(|class| self.classes[*class].queue.range(..rank).count()).sum();
-        let capacity = lease
-            .takes(at)
-            .unwrap_or_else(|| lease.covered.iter().filter(|(of, ..)| *of == at).map(|(_, units, _)| units).sum());
+        let capacity = lease.has(at);
         let free = capacity.saturating_sub(lease.lent(at));
         if free >= need && ahead == 0 {
             return None;
         }
-        let users = body.running.iter().filter_map(|id| {
-            let inside = self.leases.get(id)?;
-            let units = inside.covered.iter().find(|(of, _, from)| *of == at && *from == holder)?.1;
-            Some((*id, units, inside.started_at))
+        let users = self.inside(holder).into_iter().filter_map(|id| {
+            let inside = self.leases.get(&id)?;
+            let units = covered_by(&inside.covered, at, holder);
+            (units > 0).then_some((id, units, inside.started_at))
         });
         let users: Vec<(ClaimId, u64, Time)> = users.collect();
         Some(Blocked {
@@ -86,6 +85,13 @@ impl Gate {
             ahead: ahead as u64,
             tokens_at: None,
         })
+    }
+
+    /// All bodies inside a body, at any depth.
+    fn inside(&self, id: ClaimId) -> Vec<ClaimId> {
+        let body = self.leases.get(&id).and_then(|lease| lease.body.as_ref());
+        let running = body.iter().flat_map(|body| body.running.iter().copied());
+        running.flat_map(|id| std::iter::once(id).chain(self.inside(id)).collect::<Vec<_>>()).collect()
     }
 
     fn ahead(&self, resource: &Resource, rank: Rank) -> u64 {
@@ -113,7 +119,7 @@ impl Gate {
 
     /// The declared patterns with their limits, in name order.
     pub fn patterns(&self) -> impl Iterator<Item = (&str, crate::config::Limit)> {
-        self.patterns.iter().map(|(name, (_, limit))| (name.as_str(), *limit))
+        self.patterns.iter().map(|(name, declared)| (name.as_str(), declared.limit))
     }
 
     fn view(&self, resource: &Resource) -> ResourceView {

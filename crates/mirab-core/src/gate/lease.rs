@@ -40,6 +40,12 @@ impl Lease {
         self.takes.iter().find(|(of, _)| *of == resource).map(|(_, units)| *units)
     }
 
+    /// Units that its body may use: those it took, and those that an enclosing body holds for it.
+    pub fn has(&self, resource: ResourceIx) -> u64 {
+        let covered = self.covered.iter().filter(|(of, ..)| *of == resource).map(|(_, units, _)| units);
+        self.takes(resource).unwrap_or(0) + covered.sum::<u64>()
+    }
+
     pub fn lent(&self, resource: ResourceIx) -> u64 {
         self.body.as_ref().and_then(|body| body.lent.get(&resource)).copied().unwrap_or(0)
     }

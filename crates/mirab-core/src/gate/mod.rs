@@ -14,10 +14,9 @@ mod restore;
 mod submit;
 
 use crate::api::{Counters, Start, TimeoutReason};
-use crate::config::{DEFAULT_SHARD, Limit};
+use crate::config::DEFAULT_SHARD;
 use crate::ids::{ClaimId, Fence};
 use crate::lookup::Lookup;
-use crate::name::Pattern;
 use crate::rank::Rank;
 use crate::refusal::Refusal;
 use crate::slab::Slab;
@@ -53,7 +52,7 @@ pub struct Gate {
     next_fence: u64,
     resources: Slab<Resource>,
     by_name: Lookup<String, ResourceIx>,
-    patterns: BTreeMap<String, (Pattern, Limit)>,
+    patterns: BTreeMap<String, declare::Declared>,
     /// Names declared for another shard, with that shard.
     elsewhere: BTreeMap<String, String>,
     classes: Slab<Class>,
@@ -140,12 +139,6 @@ impl Gate {
             self.timers.pop_first();
             self.resources[resource].timer = None;
             self.touch(resource);
-        }
-        while let Some(&(at, resource)) = self.idle.first()
-            && at <= self.now
-        {
-            self.idle.pop_first();
-            self.reap(resource);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What may start now.
 use super::Gate;
-use super::class::{Class, ClassIx, Covered, Filed};
+use super::class::{Class, ClassIx, Covered, Filed, covered_by};
 use super::lease::Lease;
 use super::resource::{ResourceIx, Store};
 use crate::api::Start;
@@ -35,6 +35,12 @@ impl Gate {
         for resource in std::mem::take(&mut self.touched) {
             self.resources[resource].touched = false;
             self.rearm(resource);
+            self.reap(resource);
+        }
+        while let Some(&(at, resource)) = self.idle.first()
+            && at <= self.now
+        {
+            self.idle.pop_first();
             self.reap(resource);
         }
     }
@@ -211,11 +217,10 @@ impl Gate {
             let Some(lease) = self.leases.get(&holder) else {
                 return false;
             };
-            let held = lease.takes(resource).unwrap_or(0)
-                + lease.covered.iter().filter(|(of, ..)| *of == resource).map(|(_, units, _)| units).sum::<u64>();
             let borrowers = lease.body.iter().flat_map(|body| body.borrowers.iter());
-            let wants = |other: &Class| other.head < rank && other.key.covered.iter().any(|(of, ..)| *of == resource);
-            lease.lent(resource) + units > held || borrowers.map(|other| &self.classes[*other]).any(wants)
+            let wants = |other: &Class| other.head < rank && covered_by(&other.key.covered, resource, holder) > 0;
+            lease.lent(resource) + units > lease.has(resource)
+                || borrowers.map(|other| &self.classes[*other]).any(wants)
         })
     }
 

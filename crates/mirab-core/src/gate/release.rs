@@ -13,6 +13,7 @@ impl Gate {
         self.advance(now);
         if self.lease(id) != Some(fence) {
             self.counters.double_releases += 1;
+            self.pump();
             return Release::Double;
         }
         self.refuse_inside(id);

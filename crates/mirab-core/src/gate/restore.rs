@@ -18,6 +18,7 @@ impl Gate {
     pub fn end_restore(&mut self, now: Time) {
         self.restoring = false;
         self.handle_timeout(now);
+        self.refuse_circles();
     }
 
     /// Goes on with numbers above those that were ever given: a place's sequence number and a fence.

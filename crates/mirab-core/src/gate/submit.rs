@@ -59,6 +59,7 @@ impl Gate {
         self.advance(now);
         let movable = |waiting: &Waiting| self.classes[waiting.class].key.parent.is_none();
         if !self.waiting.get(&id).is_some_and(movable) {
+            self.pump();
             return false;
         }
         if let Some((key, place)) = self.leave(id) {
@@ -99,9 +100,9 @@ impl Gate {
         let (capacity, held_by_run) = match self.find(name)? {
             Found::Resource(resource) => match self.cover(resource, parent) {
                 Some((_, held)) => (held, true),
-                None => (self.resources[resource].most(), false),
+                None => (self.most(resource), false),
             },
-            Found::Instance(_, limit) => (if limit.capacity() == 0 { u64::MAX } else { limit.capacity() }, false),
+            Found::Instance(pattern) => (self.patterns.get(pattern).map_or(u64::MAX, |declared| declared.most), false),
         };
         if need > capacity && (held_by_run || !was_in_line) {
             return Err(Refusal::ResourceExceedsCapacity { name: name.into(), need, capacity, held_by_run });
@@ -109,13 +110,19 @@ impl Gate {
         Ok(())
     }
 
+    /// The most that a new claim may ask for of a resource; an instance of a pattern goes by the pattern.
+    fn most(&self, resource: ResourceIx) -> u64 {
+        let resource = &self.resources[resource];
+        let pattern = resource.pattern.as_ref().and_then(|pattern| self.patterns.get(pattern));
+        pattern.map_or_else(|| resource.most(), |declared| declared.most)
+    }
+
     /// The nearest enclosing body that has units of the resource, and how many.
     fn cover(&self, resource: ResourceIx, parent: Option<ClaimId>) -> Option<(ClaimId, u64)> {
         let mut at = parent;
         while let Some(id) = at {
             let lease = self.leases.get(&id)?;
-            let lent: u64 = lease.covered.iter().filter(|(of, ..)| *of == resource).map(|(_, units, _)| units).sum();
-            let has = lease.takes(resource).unwrap_or(0) + lent;
+            let has = lease.has(resource);
             if has > 0 {
                 return Some((id, has));
             }
@@ -129,7 +136,7 @@ impl Gate {
         let mut open = Vec::with_capacity(needs.len());
         for &(name, units) in needs {
             let resource = *self.by_name.get(name)?;
-            if units == 0 || units > self.resources[resource].most() || open.iter().any(|(of, _)| *of == resource) {
+            if units == 0 || units > self.most(resource) || open.iter().any(|(of, _)| *of == resource) {
                 return None;
             }
             open.push((resource, units));
@@ -162,8 +169,8 @@ impl Gate {
     pub(super) fn number(&mut self, name: &str) -> ResourceIx {
         match self.find(name) {
             Ok(Found::Resource(resource)) => resource,
-            Ok(Found::Instance(pattern, limit)) => {
-                let pattern = pattern.to_owned();
+            Ok(Found::Instance(pattern)) => {
+                let (pattern, limit) = (pattern.to_owned(), self.patterns[pattern].limit);
                 self.add_resource(name.to_owned(), Some(pattern), limit)
             }
             Err(_) => unreachable!("names are checked before they are resolved"),
