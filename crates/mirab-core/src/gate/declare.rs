@@ -60,6 +60,8 @@ impl Gate {
             return Err(self.unknown(name));
         }
         self.advance(now);
+        // What is full and idle by now is as good as gone: it takes no balance over to the new limit.
+        self.reap_idle();
         let changed: Vec<ResourceIx> = if let Some(declared) = self.patterns.get_mut(name) {
             declared.limit = limit;
             declared.most = if limit.capacity() == 0 { declared.most } else { limit.capacity() };
@@ -130,6 +132,16 @@ impl Gate {
             }
             *timer = next;
             self.timers.extend(next.map(|at| (at, resource)));
+        }
+    }
+
+    /// Removes the instances whose instant has come.
+    pub(super) fn reap_idle(&mut self) {
+        while let Some(&(at, resource)) = self.idle.first()
+            && at <= self.now
+        {
+            self.idle.pop_first();
+            self.reap(resource);
         }
     }
 

@@ -37,12 +37,7 @@ impl Gate {
             self.rearm(resource);
             self.reap(resource);
         }
-        while let Some(&(at, resource)) = self.idle.first()
-            && at <= self.now
-        {
-            self.idle.pop_first();
-            self.reap(resource);
-        }
+        self.reap_idle();
     }
 
     /// Tasks that were short of a touched resource may fit now, and be held back on it: they may be given way.
