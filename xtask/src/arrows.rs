@@ -12,23 +12,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mirab-flow", &["mirab-core"]),
     ("mirab-wire", &[]),
     ("mirab-store", &["mirab-core", "mirab-flow", "mirab-wire"]),
-    (
-        "mirab-server",
-        &["mirab-core", "mirab-flow", "mirab-store", "mirab-wire"],
-    ),
+    ("mirab-server", &["mirab-core", "mirab-flow", "mirab-store", "mirab-wire"]),
     ("mirab-client", &["mirab-wire"]),
     ("mirab-cli", &["mirab-client", "mirab-server", "mirab-wire"]),
-    (
-        "mirab-python",
-        &[
-            "mirab-cli",
-            "mirab-client",
-            "mirab-core",
-            "mirab-flow",
-            "mirab-store",
-            "mirab-wire",
-        ],
-    ),
+    ("mirab-python", &["mirab-cli", "mirab-client", "mirab-core", "mirab-flow", "mirab-store", "mirab-wire"]),
     ("mirab-sim", &["mirab-core", "mirab-flow"]),
     ("xtask", &[]),
 ];
@@ -44,26 +31,17 @@ pub struct Package {
 /// Reads the output of `cargo metadata --no-deps`.
 pub fn packages(metadata: &str) -> Result<Vec<Package>> {
     let metadata: Value = serde_json::from_str(metadata).context("cargo metadata is not JSON")?;
-    let packages = metadata["packages"]
-        .as_array()
-        .context("cargo metadata lists no packages")?;
+    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     packages.iter().map(package).collect()
 }
 
 fn package(package: &Value) -> Result<Package> {
     let name = package["name"].as_str().context("a package without a name")?;
-    let dependencies = package["dependencies"]
-        .as_array()
-        .context("a package without dependencies")?;
+    let dependencies = package["dependencies"].as_array().context("a package without dependencies")?;
     // A crate of this workspace is named by a path; one of a registry has none.
-    let needs = dependencies
-        .iter()
-        .filter(|dependency| dependency["kind"] != "dev" && dependency["path"].is_string());
+    let needs = dependencies.iter().filter(|dependency| dependency["kind"] != "dev" && dependency["path"].is_string());
     let needs = needs.filter_map(|dependency| dependency["name"].as_str().map(String::from));
-    Ok(Package {
-        name: name.into(),
-        needs: needs.collect(),
-    })
+    Ok(Package { name: name.into(), needs: needs.collect() })
 }
 
 /// The arrows that are not allowed, the crates that are not listed, and a chain that is too long.
@@ -71,22 +49,12 @@ pub fn check(packages: &[Package]) -> Vec<String> {
     let mut problems = Vec::new();
     for package in packages {
         let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == package.name) else {
-            problems.push(format!(
-                "crate {} has no allowed arrows: list it in xtask/src/arrows.rs",
-                package.name
-            ));
+            problems.push(format!("crate {} has no allowed arrows: list it in xtask/src/arrows.rs", package.name));
             continue;
         };
         for need in package.needs.iter().filter(|need| !allowed.contains(&need.as_str())) {
-            let allowed = if allowed.is_empty() {
-                "none".into()
-            } else {
-                allowed.join(", ")
-            };
-            problems.push(format!(
-                "crate {} must not depend on {need}, its arrows: {allowed}",
-                package.name
-            ));
+            let allowed = if allowed.is_empty() { "none".into() } else { allowed.join(", ") };
+            problems.push(format!("crate {} must not depend on {need}, its arrows: {allowed}", package.name));
         }
     }
     problems.extend(long_chain(packages));
@@ -94,30 +62,16 @@ pub fn check(packages: &[Package]) -> Vec<String> {
 }
 
 fn long_chain(packages: &[Package]) -> Option<String> {
-    let needs = packages
-        .iter()
-        .map(|package| (package.name.as_str(), package.needs.as_slice()))
-        .collect();
-    let chain = packages
-        .iter()
-        .map(|package| chain_from(&package.name, &needs))
-        .max_by_key(Vec::len)?;
-    (chain.len() > LONGEST_CHAIN).then(|| {
-        format!(
-            "a chain of {} crates, at most {LONGEST_CHAIN}: {}",
-            chain.len(),
-            chain.join(" -> ")
-        )
-    })
+    let needs = packages.iter().map(|package| (package.name.as_str(), package.needs.as_slice())).collect();
+    let chain = packages.iter().map(|package| chain_from(&package.name, &needs)).max_by_key(Vec::len)?;
+    (chain.len() > LONGEST_CHAIN)
+        .then(|| format!("a chain of {} crates, at most {LONGEST_CHAIN}: {}", chain.len(), chain.join(" -> ")))
 }
 
 /// The longest chain that starts at a crate. It ends, because cargo refuses circles.
 fn chain_from<'a>(name: &'a str, needs: &BTreeMap<&'a str, &'a [String]>) -> Vec<&'a str> {
     let below = needs.get(name).into_iter().flat_map(|needs| needs.iter());
-    let longest = below
-        .map(|need| chain_from(need, needs))
-        .max_by_key(Vec::len)
-        .unwrap_or_default();
+    let longest = below.map(|need| chain_from(need, needs)).max_by_key(Vec::len).unwrap_or_default();
     [vec![name], longest].concat()
 }
 
@@ -126,27 +80,18 @@ mod tests {
     use super::*;
 
     fn needing(name: &str, needs: &[&str]) -> Package {
-        Package {
-            name: name.into(),
-            needs: needs.iter().map(|need| need.to_string()).collect(),
-        }
+        Package { name: name.into(), needs: needs.iter().map(|need| need.to_string()).collect() }
     }
 
     #[test]
     fn allowed_arrows_pass() {
-        assert_eq!(
-            check(&[needing("mirab-core", &[]), needing("mirab-flow", &["mirab-core"])]),
-            [""; 0]
-        );
+        assert_eq!(check(&[needing("mirab-core", &[]), needing("mirab-flow", &["mirab-core"])]), [""; 0]);
     }
 
     #[test]
     fn an_arrow_out_of_the_core_is_named() {
         let problems = check(&[needing("mirab-core", &["mirab-store"])]);
-        assert_eq!(
-            problems,
-            ["crate mirab-core must not depend on mirab-store, its arrows: none"]
-        );
+        assert_eq!(problems, ["crate mirab-core must not depend on mirab-store, its arrows: none"]);
     }
 
     #[test]
@@ -159,10 +104,7 @@ mod tests {
         let names = ["a", "b", "c", "d", "e", "f", "g"];
         let chain: Vec<_> = names.windows(2).map(|pair| needing(pair[0], &[pair[1]])).collect();
         assert_eq!(long_chain(&chain[1..]), None);
-        assert_eq!(
-            long_chain(&chain).unwrap(),
-            "a chain of 7 crates, at most 6: a -> b -> c -> d -> e -> f -> g"
-        );
+        assert_eq!(long_chain(&chain).unwrap(), "a chain of 7 crates, at most 6: a -> b -> c -> d -> e -> f -> g");
     }
 
     #[test]

@@ -19,6 +19,11 @@ const CODES: &[&str] = &[
     "StaleLease",
     "QueueFull",
     "StoreUnavailable",
+    "InvalidParams",
+    "BadRequest",
+    "NotFound",
+    "Unauthorized",
+    "Internal",
 ];
 
 /// Codes without a section, sections without a code, and sections that lack what each must say.
@@ -28,21 +33,14 @@ pub fn check(page: &str) -> Vec<String> {
     for code in CODES {
         match sections.iter().filter(|(name, _)| name == code).count() {
             1 => {}
-            count => problems.push(format!(
-                "{PAGE}: {count} sections for the error code {code}, expected 1"
-            )),
+            count => problems.push(format!("{PAGE}: {count} sections for the error code {code}, expected 1")),
         }
     }
     for (name, body) in &sections {
         if !CODES.contains(name) {
-            problems.push(format!(
-                "{PAGE}: {name} is no error code: list it in xtask/src/errors.rs, or remove it"
-            ));
+            problems.push(format!("{PAGE}: {name} is no error code: list it in xtask/src/errors.rs, or remove it"));
         }
-        for part in ["**HTTP:**", "**Example:**", "**What to do:**"]
-            .iter()
-            .filter(|part| !body.contains(**part))
-        {
+        for part in ["**HTTP:**", "**Example:**", "**What to do:**"].iter().filter(|part| !body.contains(**part)) {
             problems.push(format!("{PAGE}: the section of {name} lacks {part}"));
         }
     }
@@ -73,10 +71,7 @@ mod tests {
     fn each_code_that_is_left_out_or_told_twice_is_named() {
         for (at, code) in CODES.iter().enumerate() {
             let without = [&CODES[..at], &CODES[at + 1..]].concat();
-            assert_eq!(
-                check(&page(&without)),
-                [format!("{PAGE}: 0 sections for the error code {code}, expected 1")]
-            );
+            assert_eq!(check(&page(&without)), [format!("{PAGE}: 0 sections for the error code {code}, expected 1")]);
             assert_eq!(check(&page(&[CODES, &[*code]].concat())).len(), 1);
         }
     }
@@ -95,9 +90,6 @@ mod tests {
     #[test]
     fn a_section_must_say_what_to_do() {
         let silent = page(CODES).replacen("**What to do:**", "", 1);
-        assert_eq!(
-            check(&silent),
-            [format!("{PAGE}: the section of UnknownResource lacks **What to do:**")]
-        );
+        assert_eq!(check(&silent), [format!("{PAGE}: the section of UnknownResource lacks **What to do:**")]);
     }
 }

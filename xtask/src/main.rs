@@ -50,18 +50,11 @@ fn tidy(root: &Path) -> Result<Vec<String>> {
 
     let mut problems = arrows::check(&packages);
     for krate in reach::PURE_CRATES {
-        let tree = cargo(
-            root,
-            &[
-                "tree", "-p", krate, "-e", "normal", "--target", "all", "--prefix", "depth",
-            ],
-        )?;
+        let tree = cargo(root, &["tree", "-p", krate, "-e", "normal", "--target", "all", "--prefix", "depth"])?;
         problems.extend(reach::check(&tree));
     }
     problems.extend(sizes::check(&rust, &python, &sources::read(root, sizes::ALLOW_LIST)?));
-    problems.extend(names::check_crates(
-        packages.iter().map(|package| package.name.as_str()),
-    ));
+    problems.extend(names::check_crates(packages.iter().map(|package| package.name.as_str())));
     problems.extend(names::check_sources(&rust, &python));
     problems.extend(errors::check(&sources::read(root, errors::PAGE)?));
     Ok(problems)
@@ -69,17 +62,9 @@ fn tidy(root: &Path) -> Result<Vec<String>> {
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<String> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .context("cargo does not start")?;
+    let output = Command::new(program).args(arguments).current_dir(root).output().context("cargo does not start")?;
     if !output.status.success() {
-        bail!(
-            "cargo {} failed: {}",
-            arguments.join(" "),
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("cargo {} failed: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
     }
     String::from_utf8(output.stdout).context("cargo did not print UTF-8")
 }

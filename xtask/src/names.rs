@@ -10,9 +10,7 @@ const UNFINISHED: &[&str] = &["dbg", "todo", "unimplemented"];
 /// Crates with a name that says nothing; a prefix such as `mirab-` does not help.
 pub fn check_crates<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let empty = names.filter(|name| name.split(['-', '_']).any(|word| EMPTY_NAMES.contains(&word)));
-    empty
-        .map(|name| format!("crate {name}: name it after what it holds"))
-        .collect()
+    empty.map(|name| format!("crate {name}: name it after what it holds")).collect()
 }
 
 /// Modules with a name that says nothing, and unfinished work in `src`.
@@ -28,15 +26,9 @@ pub fn check_sources(rust: &[Source], python: &[Source]) -> Vec<String> {
 }
 
 fn check_path(source: &Source) -> Option<String> {
-    let words = source
-        .path
-        .split('/')
-        .map(|part| part.split('.').next().unwrap_or(part).trim_start_matches('_'));
+    let words = source.path.split('/').map(|part| part.split('.').next().unwrap_or(part).trim_start_matches('_'));
     let empty = words.into_iter().find(|word| EMPTY_NAMES.contains(word))?;
-    Some(format!(
-        "{}: `{empty}` says nothing, name it after what it holds",
-        source.path
-    ))
+    Some(format!("{}: `{empty}` says nothing, name it after what it holds", source.path))
 }
 
 /// Goes over the tokens, where comments and texts are out of the way and macro calls are not.
@@ -49,11 +41,7 @@ fn check_tokens(source: &Source, tokens: TokenStream, problems: &mut Vec<String>
             TokenTree::Ident(word)
                 if !source.is_test() && UNFINISHED.iter().any(|name| word == name) && is_call(next) =>
             {
-                problems.push(format!(
-                    "{}:{}: {word}! is for unfinished work",
-                    source.path,
-                    word.span().start().line
-                ));
+                problems.push(format!("{}:{}: {word}! is for unfinished work", source.path, word.span().start().line));
             }
             TokenTree::Ident(word) if word == "mod" => {
                 problems
@@ -97,18 +85,11 @@ mod tests {
 
     #[test]
     fn modules_that_hold_anything_are_refused_wherever_they_stand() {
-        for path in [
-            "crates/a/src/utils.rs",
-            "crates/a/src/util/a.rs",
-            "crates/a/tests/common/mod.rs",
-        ] {
+        for path in ["crates/a/src/utils.rs", "crates/a/src/util/a.rs", "crates/a/tests/common/mod.rs"] {
             assert_eq!(rust(path, "").len(), 1, "{path}");
         }
         assert_eq!(rust("crates/a/src/a.rs", "mod inner { mod helpers {} }").len(), 1);
-        assert_eq!(
-            check_sources(&[], &[source("python/src/mirab/_helpers.py", "")]).len(),
-            1
-        );
+        assert_eq!(check_sources(&[], &[source("python/src/mirab/_helpers.py", "")]).len(), 1);
         assert_eq!(rust("crates/a/src/typesetting.rs", "mod utility {}"), [""; 0]);
     }
 

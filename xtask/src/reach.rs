@@ -18,11 +18,7 @@ pub fn check(tree: &str) -> Vec<String> {
         way.truncate(depth);
         way.push(name);
         if let Some(kind) = banned(name) {
-            problems.push(format!(
-                "{} must not reach {name} ({kind}): {}",
-                way[0],
-                way.join(" -> ")
-            ));
+            problems.push(format!("{} must not reach {name} ({kind}): {}", way[0], way.join(" -> ")));
         }
     }
     problems
@@ -36,10 +32,7 @@ fn entry(line: &str) -> Option<(usize, &str)> {
 }
 
 fn banned(name: &str) -> Option<&'static str> {
-    BANNED
-        .iter()
-        .find(|(_, names)| names.contains(&name))
-        .map(|(kind, _)| *kind)
+    BANNED.iter().find(|(_, names)| names.contains(&name)).map(|(kind, _)| *kind)
 }
 
 #[cfg(test)]
@@ -55,20 +48,13 @@ mod tests {
     #[test]
     fn the_way_to_a_banned_crate_is_told() {
         let tree = "0mirab-core v0.1.0 (/repo)\n1strsim v0.11.1\n1num_cpus v1.0.0\n2libc v0.2.177\n";
-        assert_eq!(
-            check(tree),
-            ["mirab-core must not reach libc (IO): mirab-core -> num_cpus -> libc"]
-        );
+        assert_eq!(check(tree), ["mirab-core must not reach libc (IO): mirab-core -> num_cpus -> libc"]);
     }
 
     #[test]
     fn every_banned_crate_is_found() {
         for name in BANNED.iter().flat_map(|(_, names)| names.iter()) {
-            assert_eq!(
-                check(&format!("0mirab-flow v0.1.0\n1{name} v1.0.0 (*)\n")).len(),
-                1,
-                "{name}"
-            );
+            assert_eq!(check(&format!("0mirab-flow v0.1.0\n1{name} v1.0.0 (*)\n")).len(), 1, "{name}");
         }
     }
 

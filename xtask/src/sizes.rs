@@ -32,13 +32,10 @@ pub fn check(rust: &[Source], python: &[Source], allow_list: &str) -> Vec<String
 fn check_file(source: &Source, allowed: &mut Allowed, problems: &mut Vec<String>) {
     let (path, lines) = (&source.path, source.text.lines().count());
     if lines > FILE_LIMIT {
-        problems.push(format!(
-            "{path} has {lines} lines, no file may have more than {FILE_LIMIT}: split it"
-        ));
+        problems.push(format!("{path} has {lines} lines, no file may have more than {FILE_LIMIT}: split it"));
     } else if lines > LONGEST_FILE && !source.is_test() && !allowed.takes(path) {
-        problems.push(format!(
-            "{path} has {lines} lines, at most {LONGEST_FILE}: split it, or say why in {ALLOW_LIST}"
-        ));
+        problems
+            .push(format!("{path} has {lines} lines, at most {LONGEST_FILE}: split it, or say why in {ALLOW_LIST}"));
     }
 }
 
@@ -119,15 +116,10 @@ impl<'a> Allowed<'a> {
             }
             match line.split_once(' ') {
                 Some((key, _reason)) => drop(lines.insert(key, number)),
-                None => problems.push(format!(
-                    "{ALLOW_LIST}:{number}: {line} has no reason: write it after a space"
-                )),
+                None => problems.push(format!("{ALLOW_LIST}:{number}: {line} has no reason: write it after a space")),
             }
         }
-        Self {
-            lines,
-            used: BTreeSet::new(),
-        }
+        Self { lines, used: BTreeSet::new() }
     }
 
     fn takes(&mut self, key: &str) -> bool {
@@ -142,9 +134,7 @@ impl<'a> Allowed<'a> {
 
     fn unused(&self) -> Vec<String> {
         let unused = self.lines.iter().filter(|(key, _)| !self.used.contains(*key));
-        unused
-            .map(|(key, number)| format!("{ALLOW_LIST}:{number}: {key} needs no exception: remove it"))
-            .collect()
+        unused.map(|(key, number)| format!("{ALLOW_LIST}:{number}: {key} needs no exception: remove it")).collect()
     }
 }
 
@@ -154,10 +144,7 @@ mod tests {
     use crate::sources::source;
 
     fn function(lines: usize) -> String {
-        format!(
-            "/// Doc lines do not count.\nfn long() {{\n{}}}\n",
-            "    work();\n".repeat(lines - 2)
-        )
+        format!("/// Doc lines do not count.\nfn long() {{\n{}}}\n", "    work();\n".repeat(lines - 2))
     }
 
     fn rust(path: &str, text: &str, allow_list: &str) -> Vec<String> {
@@ -168,25 +155,15 @@ mod tests {
     fn a_function_of_seventy_lines_passes_and_one_more_fails() {
         assert_eq!(rust("crates/a/src/a.rs", &function(70), ""), [""; 0]);
         let problems = rust("crates/a/src/a.rs", &function(71), "");
-        assert!(
-            problems[0].starts_with("crates/a/src/a.rs:2: function long has 71 lines, at most 70"),
-            "{problems:?}"
-        );
+        assert!(problems[0].starts_with("crates/a/src/a.rs:2: function long has 71 lines, at most 70"), "{problems:?}");
     }
 
     #[test]
     fn methods_and_functions_within_functions_are_measured() {
         for (head, foot) in [("impl A {\n", "}\n"), ("trait A {\n", "}\n"), ("mod a {\n", "}\n")] {
-            assert_eq!(
-                rust("a.rs", &format!("{head}{}{foot}", function(71)), "").len(),
-                1,
-                "{head}"
-            );
+            assert_eq!(rust("a.rs", &format!("{head}{}{foot}", function(71)), "").len(), 1, "{head}");
         }
-        assert_eq!(
-            rust("a.rs", &format!("fn outer() {{\n{}}}\n", function(71)), "").len(),
-            2
-        );
+        assert_eq!(rust("a.rs", &format!("fn outer() {{\n{}}}\n", function(71)), "").len(), 2);
     }
 
     #[test]
@@ -198,23 +175,8 @@ mod tests {
     #[test]
     fn tests_may_have_long_functions() {
         assert_eq!(rust("crates/a/tests/a.rs", &function(300), ""), [""; 0]);
-        assert_eq!(
-            rust(
-                "a.rs",
-                &format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function(300)),
-                ""
-            ),
-            [""; 0]
-        );
-        assert_eq!(
-            rust(
-                "a.rs",
-                &format!("#[cfg(unix)]\nmod tests {{\n{}}}\n", function(300)),
-                ""
-            )
-            .len(),
-            1
-        );
+        assert_eq!(rust("a.rs", &format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function(300)), ""), [""; 0]);
+        assert_eq!(rust("a.rs", &format!("#[cfg(unix)]\nmod tests {{\n{}}}\n", function(300)), "").len(), 1);
     }
 
     #[test]
@@ -231,10 +193,7 @@ mod tests {
 
     #[test]
     fn python_files_are_measured_too() {
-        assert_eq!(
-            check(&[], &[source("python/src/mirab/a.py", &"a = 1\n".repeat(501))], "").len(),
-            1
-        );
+        assert_eq!(check(&[], &[source("python/src/mirab/a.py", &"a = 1\n".repeat(501))], "").len(), 1);
     }
 
     #[test]

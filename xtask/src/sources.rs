@@ -45,10 +45,7 @@ fn walk(root: &Path, folder: &str, extension: &str, found: &mut Vec<Source>) -> 
                 walk(root, &path, extension, found)?;
             }
         } else if Path::new(&name).extension().is_some_and(|found| found == extension) {
-            found.push(Source {
-                text: read(root, &path)?,
-                path,
-            });
+            found.push(Source { text: read(root, &path)?, path });
         }
     }
     Ok(())
@@ -60,8 +57,5 @@ fn is_generated(folder: &str) -> bool {
 
 #[cfg(test)]
 pub fn source(path: &str, text: &str) -> Source {
-    Source {
-        path: path.into(),
-        text: text.into(),
-    }
+    Source { path: path.into(), text: text.into() }
 }

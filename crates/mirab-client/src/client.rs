@@ -149,7 +149,8 @@ impl Client {
 
     /// `POST /projects`.
     pub fn add_project(&self, project: &wire::AddProject) -> Result<wire::Project> {
-        self.endpoint.call("POST", "/api/projects", Some(project), 0.0)
+        // The server looks at the directory's flows meanwhile, for which it takes up to a minute.
+        self.endpoint.call("POST", "/api/projects", Some(project), 60.0)
     }
 
     /// `POST /pools/{pool}/lease`.

@@ -126,19 +126,10 @@ pub(crate) fn serve(orchestrator: &mut Orchestrator, now: Time, record: ProjectR
     }
 }
 
-/// Makes new resources known while the server runs. The machines take new totals of what they know, but no new names yet.
+/// Makes new resources known while the server runs.
 fn declare(orchestrator: &mut Orchestrator, now: Time, new: &[ResourceConfig]) -> Result<(), String> {
-    let unknown: Vec<&str> =
-        new.iter().map(|config| config.name.as_str()).filter(|name| !orchestrator.gate().is_declared(name)).collect();
-    if !unknown.is_empty() {
-        return Err(format!(
-            "the directory declares resources that this server does not know yet ({}): restart the server with all directories, \
-             or declare them in the first one's mirab.toml",
-            unknown.join(", ")
-        ));
-    }
     for config in new {
-        orchestrator.set_limit(now, &config.name, config.limit).map_err(|refusal| refusal.to_string())?;
+        orchestrator.declare(now, config.clone()).map_err(|refusal| refusal.to_string())?;
     }
     Ok(())
 }

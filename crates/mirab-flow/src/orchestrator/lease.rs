@@ -112,7 +112,8 @@ impl Orchestrator {
 
     /// Gives the worker that holds this lease of a run.
     pub(super) fn check_lease(&self, id: ClaimId, fence: Fence) -> Result<String, Error> {
-        let lease = self.leases.get(&id).filter(|_| self.runs.contains_key(&id));
+        let is_live = self.runs.contains_key(&id) && !self.silent.contains(&id);
+        let lease = self.leases.get(&id).filter(|_| is_live);
         match lease {
             Some(LeaseRecord { fence: current, worker: Some(worker), .. }) if *current == fence => Ok(worker.clone()),
             lease => Err(Error::StaleLease { id, fence, current: lease.map(|lease| lease.fence) }),

@@ -1,7 +1,7 @@
 //! Totals that change while work runs.
 use super::{DEFAULT_POOL, Orchestrator, SLOTS_SETTING};
 use crate::records::Fact;
-use mirab_core::{Limit, Refusal, Time, check_declared};
+use mirab_core::{Limit, Refusal, ResourceConfig, Time, check_declared};
 
 impl Orchestrator {
     /// Sets how many runs may execute at once; gives what was set, which is at most `max_slots`. Stored.
@@ -19,6 +19,20 @@ impl Orchestrator {
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.gate.resource(DEFAULT_POOL).map_or(0, |pool| pool.limit.capacity())
+    }
+
+    /// Declares a resource or a pattern while work runs, in memory.
+    ///
+    /// # Errors
+    /// `InvalidResource`.
+    pub fn declare(&mut self, now: Time, resource: ResourceConfig) -> Result<(), Refusal> {
+        let now = self.advance(now);
+        check_declared(&resource.name)?;
+        self.gate.declare(now, resource.clone())?;
+        self.declared.options.resources.retain(|known| known.name != resource.name);
+        self.declared.options.resources.push(resource);
+        self.settle(now);
+        Ok(())
     }
 
     /// Changes the limit of a declared resource, in memory: where limits are kept is for the host to decide.

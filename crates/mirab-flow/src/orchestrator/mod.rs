@@ -38,6 +38,8 @@ pub const DEFAULT_POOL: &str = "pool:default";
 pub const LEASE_LIFE: u64 = 15 * SECOND;
 /// An offered run must be taken up within so many nanoseconds.
 pub const HAND_OFF: u64 = 5 * SECOND;
+/// The host has so many nanoseconds to say that the worker of a silent lease is gone.
+pub const KILL_GRACE: u64 = 5 * SECOND;
 /// Key of the stored setting that says how many slots the pool has.
 pub const SLOTS_SETTING: &str = "max_engines";
 
@@ -83,6 +85,8 @@ pub struct Orchestrator {
     leases: BTreeMap<ClaimId, LeaseRecord>,
     /// The run that each worker has.
     workers: BTreeMap<String, ClaimId>,
+    /// Leases without heartbeats: fenced, but they hold their units until their body is known to be gone.
+    silent: BTreeSet<ClaimId>,
     /// Offered runs by project, in the order in which the gate admitted them (fences grow).
     offers: BTreeMap<String, BTreeSet<(Fence, ClaimId)>>,
     /// Live runs by project and flow.

@@ -72,6 +72,7 @@ impl Orchestrator {
         self.end_tasks(now, tasks, BODY_ENDED);
         let Some(lease) = self.leases.remove(&id) else { return };
         self.gate.release(now, id, lease.fence);
+        self.silent.remove(&id);
         self.fact(Fact::LeaseEnded(id));
         if let Some(worker) = lease.worker {
             self.workers.remove(&worker);

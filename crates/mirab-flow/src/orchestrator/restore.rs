@@ -54,6 +54,7 @@ impl Orchestrator {
             tasks: Default::default(),
             leases: Default::default(),
             workers: Default::default(),
+            silent: Default::default(),
             offers: Default::default(),
             by_flow: Default::default(),
             keys: stored.keys.iter().cloned().collect(),

@@ -108,7 +108,8 @@ fn end_body(world: &mut World, dice: &mut Dice, body: Body) -> Result<(), StoreU
         1 => world.try_run(|o, now| o.heartbeat(now, body.id, body.fence).map(drop))?,
         _ => world.try_run(|o, now| o.complete(now, body.id, body.fence, None))?,
     };
-    assert_eq!(ended, Ok(()));
+    // A lease that fell silent holds its units still, but nothing that is said about it counts.
+    assert!(matches!(ended, Ok(()) | Err(Error::StaleLease { current: None, .. })), "{ended:?}");
     Ok(())
 }
 

@@ -139,11 +139,36 @@ fn a_silent_worker_lapses_and_a_beating_one_does_not() {
     assert_eq!(world.state(id), State::Running);
     world.pass(1);
     let reason = "no heartbeat for 15 s";
-    assert_eq!((world.state(id), world.stored(id).message.as_deref()), (State::Crashed, Some(reason)));
     let kill = Effect::KillWorker { worker: "engine-1".into(), run: id, reason: reason.into() };
     assert!(world.effects.contains(&kill));
-    assert_eq!(world.state(next), State::Pending);
     assert_eq!(world.beat(body).unwrap_err().code(), "StaleLease");
+    assert_eq!((world.used("db"), world.state(next)), (1, State::Waiting), "its body may still use what it holds");
+    world.run(|o, now| o.worker_lost(now, "engine-1", reason));
+    assert_eq!((world.state(id), world.stored(id).message.as_deref()), (State::Crashed, Some(reason)));
+    assert_eq!(world.state(next), State::Pending);
+}
+
+#[test]
+fn a_silent_lease_ends_also_when_nobody_says_that_its_worker_is_gone() {
+    let mut world = world(0);
+    let id = world.submit("nightly");
+    world.start("engine-1");
+    world.pass(seconds(20) - 1);
+    assert_eq!(world.state(id), State::Running);
+    world.pass(1);
+    assert_eq!(world.state(id), State::Crashed);
+    world.assert_idle();
+}
+
+#[test]
+fn a_run_whose_worker_died_before_it_began_goes_back_in_line() {
+    let mut world = world(0);
+    let id = world.submit("nightly");
+    let taken = world.take("engine-1").unwrap();
+    world.run(|o, now| o.worker_lost(now, "engine-1", "killed by signal 9"));
+    let again = world.take("engine-2").unwrap();
+    assert_eq!((again.id, world.stored(id).crashes, again.attempt), (id, 0, taken.attempt));
+    assert!(again.fence > taken.fence);
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn a_lease_whose_worker_died_meanwhile_lapses_after_one_more_life() {
     world.pass(seconds(15) - 1);
     assert_eq!(world.state(id), State::Running);
     world.pass(1);
+    world.run(|o, now| o.worker_lost(now, "engine-1", "no heartbeat for 15 s"));
     assert_eq!((world.state(id), world.stored(id).crashes), (State::Pending, 1));
 }
 

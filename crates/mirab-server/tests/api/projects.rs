@@ -49,6 +49,19 @@ fn a_directory_is_added_to_the_running_server() {
 }
 
 #[test]
+fn an_added_directory_brings_its_resources() {
+    let (world, server) = server("[resources]\ndb = 1", &[flow("nightly", json!({}))]);
+    let lab = write_project(
+        &world.path("lab"),
+        "[resources]\ngpu = 1\n\"api:*\" = 2",
+        &[flow("train", json!({"resources": {"gpu": 1, "api:x": 2}}))],
+    );
+    server.client.add_project(&add(&lab)).unwrap();
+    assert_eq!(server.submit("train").project, "lab");
+    assert_eq!(server.client.resource("gpu").unwrap().resource.permits, Some(1));
+}
+
+#[test]
 fn a_directory_that_does_not_fit_is_refused() {
     let (world, server) = server("[resources]\ndb = 1", &[flow("nightly", json!({}))]);
     let refused = |name: &str, config: &str| {
@@ -64,9 +77,6 @@ fn a_directory_that_does_not_fit_is_refused() {
         elsewhere.contains("mirab.toml:2:1: [server] port is read from the first served directory only"),
         "{elsewhere}"
     );
-    // The machines learn no new names while they run.
-    let unknown = refused("e", "[resources]\ngpu = 1");
-    assert!(unknown.contains("(gpu): restart the server with all directories"), "{unknown}");
     let dir = write_project(&world.path("d"), "", &[]);
     std::fs::write(dir.join("discovery-fails"), "").unwrap();
     let failed = problem(server.client.add_project(&add(&dir))).detail;
