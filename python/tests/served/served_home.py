@@ -65,6 +65,12 @@ def fan(name: str, count: int, wants: dict[str, int]) -> list[str]:
     """Calls as many such tasks side by side, which end at once."""
     fast = nothing.with_options(resources=wants)
     return [future.result() for future in fast.map(f"{name}{number}" for number in range(count))]
+
+
+@flow
+def spread(name: str, count: int, wants: dict[str, int]) -> int:
+    """Calls as many tasks side by side, which all wait at one gate."""
+    return len([future.result() for future in work.with_options(resources=wants).map([name] * count)])
 '''
 
 
@@ -301,10 +307,24 @@ def serving(config: str, flows: dict[str, str] | None = None, engines: int = 4, 
         shutil.rmtree(base, ignore_errors=True)
 
 
-def assert_at_rest(served: Served) -> None:
-    """Nothing waits, nothing is held, nothing was given back twice, nobody was passed over."""
+def most_at_once(spans: list[tuple[float, float]]) -> int:
+    """The most spans that overlap; one that ends as another begins does not."""
+    edges = sorted([(end, 0) for _, end in spans] + [(start, 1) for start, _ in spans])
+    now = most = 0
+    for _, begins in edges:
+        now += 1 if begins else -1
+        most = max(most, now)
+    return most
+
+
+def come_to_rest(served: Served) -> None:
+    """Ends what a test left, and checks that nothing waits, nothing is held and nothing was given back twice."""
     api = served.api
-    eventually(lambda: api.queue()["total"] == 0 and not api.get("/runs?state=Running,Pending")["runs"], "all to end")
+    live = ",".join(["Scheduled", "Queued", "AwaitingResource", "Pending", "Running", "AwaitingRetry", "Cancelling"])
+    for run in api.get(f"/runs?limit=1000&state={live}")["runs"]:
+        api.cancel(run["id"])
+    eventually(lambda: not api.get(f"/runs?state={live}")["runs"], "all runs to end")
+    assert api.queue()["total"] == 0
     for name, resource in api.resources().items():
         if resource["kind"] != "pattern":
             detail = api.resource(name)

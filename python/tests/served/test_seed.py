@@ -4,17 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from served_home import FLOWS, Served, assert_at_rest, serving
+from served_home import FLOWS, Served, serving
 
 EXAMPLE = (Path(__file__).parents[1] / "nightly_example.py").read_text()
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
+def server() -> Iterator[Served]:
     flows = {"nightly.py": EXAMPLE, "flows.py": FLOWS}
-    with serving("[resources]\ndb = 1\ngpu = 1\n", flows) as served:
-        yield served
-        assert_at_rest(served)
+    with serving("[resources]\ndb = 1\ngpu = 1\n", flows) as server:
+        yield server
 
 
 def test_seed_nightly_completes_with_its_result(served: Served) -> None:
