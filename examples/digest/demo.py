@@ -1,6 +1,7 @@
 """The main job: 40 runs of `digest` that share a disk and a publisher, on a server of their own.
 
-One engine is killed on the way. Exits 0 only if every limit held and every manifest is right. `python demo.py [PATH] [--runs N]`
+One engine is killed on the way. Exits 0 only if every limit held and every manifest is right.
+`python demo.py [PATH] [--runs N]`
 """
 
 import argparse

@@ -4,6 +4,9 @@ use crate::config::Limit;
 use crate::ids::{ClaimId, Fence, Place};
 use crate::time::Time;
 
+/// Name of a resource, shared with the gate instead of copied with every start.
+pub type Name = std::sync::Arc<str>;
+
 /// A request to start: it waits until all it needs is free, and then holds it until it is released.
 #[derive(Clone, Copy, Debug)]
 pub struct Submission<'a> {
@@ -32,11 +35,11 @@ pub struct Start {
     /// When.
     pub at: Time,
     /// Semaphore units it holds from now on (without what its run holds for it).
-    pub takes: Vec<(String, u64)>,
+    pub takes: Vec<(Name, u64)>,
     /// Units of its run that it uses, by name and holder: they count for its siblings only.
-    pub covered: Vec<(String, u64, ClaimId)>,
+    pub covered: Vec<(Name, u64, ClaimId)>,
     /// Buckets it took tokens from, with what is left: to be stored with the start.
-    pub buckets: Vec<(String, BucketState)>,
+    pub buckets: Vec<(Name, BucketState)>,
 }
 
 /// A lease as it was stored, to be held again after a restart.

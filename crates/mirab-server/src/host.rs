@@ -42,7 +42,10 @@ impl Host {
         let host = Self { jobs, unavailable: Arc::default() };
         let unavailable = Arc::clone(&host.unavailable);
         let mut writer = Writer { driver, clock, queue, carry_out, unavailable, quiet_until: Time(0) };
-        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || while writer.turn() {})?;
+        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || {
+            let _dies = DieWithTheWriter;
+            while writer.turn() {}
+        })?;
         Ok((host, thread))
     }
 
@@ -89,6 +92,20 @@ impl Host {
         let stopped = || StoreUnavailable { why: "the server is stopping".into() };
         self.jobs.send(job).map_err(|_| stopped())?;
         answer.await.unwrap_or_else(|_| Err(stopped()))
+    }
+}
+
+/// A server whose machines are broken must not go on answering. What is stored is whole: a restart goes on from there.
+struct DieWithTheWriter;
+
+impl Drop for DieWithTheWriter {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!(
+                "the writer failed on a bug: the server ends, and goes on from its store when it is started again"
+            );
+            std::process::abort();
+        }
     }
 }
 

@@ -191,17 +191,17 @@ fn passed_on(step: &Step<'_>, claim: &HostClaim, start: &Start, later: &[Start])
         return None;
     }
     let taken = |name: &str| {
-        later.iter().flat_map(|s| &s.takes).filter(|(taken, _)| taken == name).map(|(_, u)| *u).sum::<u64>()
+        later.iter().flat_map(|s| &s.takes).filter(|(taken, _)| **taken == *name).map(|(_, u)| *u).sum::<u64>()
     };
     let free_then = |name: &str| limit(name).map_or(0, |view| i128::from(view.free) + i128::from(taken(name)));
     let short = |name: &str, units: u64| free_then(name) < i128::from(units);
-    let wants = claim.needs.iter().filter(|(name, _)| start.takes.iter().any(|(taken, _)| taken == name));
+    let wants = claim.needs.iter().filter(|(name, _)| start.takes.iter().any(|(taken, _)| **taken == **name));
     wants.into_iter().find(|(name, units)| short(name, *units)).map(|(name, _)| name.clone())
 }
 
 fn tokens_stay_within_bounds(step: &Step<'_>) -> Result<(), String> {
     for (name, state) in step.starts.iter().flat_map(|s| &s.buckets) {
-        let Some((view, _)) = step.after.resources.iter().find(|(view, _)| view.name == *name) else { continue };
+        let Some((view, _)) = step.after.resources.iter().find(|(view, _)| view.name == **name) else { continue };
         let most = i128::from(view.limit.capacity()) * state.scale;
         require((0..=most).contains(&state.scaled), || format!("{name} has {state:?} after a start"))?;
     }

@@ -116,7 +116,7 @@ impl Gate {
     }
 
     fn tell(&self, circle: &[ClaimId]) -> String {
-        let name = |resource: ResourceIx| self.resources[resource].name.clone();
+        let name = |resource: ResourceIx| self.resources[resource].name.to_string();
         let one = |id: &ClaimId| {
             let holds: Vec<String> =
                 self.enclosing(*id).flat_map(|(_, takes)| takes.iter().map(|(of, _)| name(*of))).collect();

@@ -105,7 +105,7 @@ impl Gate {
     }
 
     fn unknown(&self, name: &str) -> Refusal {
-        let names = self.resources.iter().filter(|(_, r)| r.pattern.is_none()).map(|(_, r)| r.name.as_str());
+        let names = self.resources.iter().filter(|(_, r)| r.pattern.is_none()).map(|(_, r)| &*r.name);
         Refusal::UnknownResource {
             name: name.into(),
             near: near(name, names.chain(self.patterns.keys().map(String::as_str))),
@@ -113,7 +113,7 @@ impl Gate {
     }
 
     pub(super) fn add_resource(&mut self, name: String, pattern: Option<String>, limit: Limit) -> ResourceIx {
-        let resource = self.resources.insert(Resource::new(name.clone(), pattern, limit, self.now));
+        let resource = self.resources.insert(Resource::new(name.as_str().into(), pattern, limit, self.now));
         self.by_name.insert(name, resource);
         resource
     }
@@ -158,7 +158,7 @@ impl Gate {
             return;
         }
         if let Some(gone) = self.resources.remove(resource) {
-            self.by_name.remove(&gone.name);
+            self.by_name.remove(&*gone.name);
         }
     }
 }

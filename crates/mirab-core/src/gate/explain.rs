@@ -40,7 +40,7 @@ impl Gate {
             Store::Semaphore { .. } => None,
         };
         Some(Blocked {
-            resource: resource.name.clone(),
+            resource: resource.name.to_string(),
             need,
             free: resource.free(self.now),
             capacity: resource.capacity(),
@@ -75,7 +75,7 @@ impl Gate {
         });
         let users: Vec<(ClaimId, u64, Time)> = users.collect();
         Some(Blocked {
-            resource: self.resources[at].name.clone(),
+            resource: self.resources[at].name.to_string(),
             need,
             free: i64::try_from(free).unwrap_or(i64::MAX),
             capacity,
@@ -125,12 +125,12 @@ impl Gate {
     fn view(&self, resource: &Resource) -> ResourceView {
         let classes = resource.shelves.iter().flat_map(|shelf| &shelf.members);
         ResourceView {
-            name: resource.name.clone(),
+            name: resource.name.to_string(),
             limit: resource.limit(),
             used: resource.holders.sum(),
             free: resource.free(self.now),
             waiters: classes.map(|class| self.classes[*class].queue.len() as u64).sum(),
-            declared_as: resource.pattern.clone().unwrap_or_else(|| resource.name.clone()),
+            declared_as: resource.pattern.clone().unwrap_or_else(|| resource.name.to_string()),
         }
     }
 

@@ -97,7 +97,7 @@ impl Gate {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Time, TimeoutReason)> {
         let &(at, resource) = self.timers.first()?;
-        Some((at, TimeoutReason::Tokens { resource: self.resources[resource].name.clone() }))
+        Some((at, TimeoutReason::Tokens { resource: self.resources[resource].name.to_string() }))
     }
 
     /// Lets start what time alone allows.

@@ -32,11 +32,14 @@ impl Gate {
                 None => break,
             }
         }
-        for resource in std::mem::take(&mut self.touched) {
+        // Taken out and put back empty: its memory serves the next step.
+        let mut touched = std::mem::take(&mut self.touched);
+        for resource in touched.drain(..) {
             self.resources[resource].touched = false;
             self.rearm(resource);
             self.reap(resource);
         }
+        self.touched = touched;
         self.reap_idle();
     }
 

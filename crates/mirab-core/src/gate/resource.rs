@@ -1,5 +1,6 @@
 //! One resource: its limit, who holds it, and the classes that wait and need it.
 use super::class::ClassIx;
+use crate::api::Name;
 use crate::bucket::Bucket;
 use crate::config::Limit;
 use crate::ids::ClaimId;
@@ -118,7 +119,7 @@ impl Shelves {
 /// A resource of the gate.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
-    pub name: String,
+    pub name: Name,
     /// The pattern it is an instance of.
     pub pattern: Option<String>,
     pub store: Store,
@@ -132,7 +133,7 @@ pub(crate) struct Resource {
 }
 
 impl Resource {
-    pub fn new(name: String, pattern: Option<String>, limit: Limit, now: Time) -> Self {
+    pub fn new(name: Name, pattern: Option<String>, limit: Limit, now: Time) -> Self {
         let store = match limit {
             Limit::Semaphore { permits } => {
                 // Declared at 0, any amount may wait for it.
@@ -197,7 +198,7 @@ impl Resource {
             }
             (Store::Bucket(bucket), Limit::TokenBucket { rate, burst }) => bucket.change(rate, burst, now),
             // Another kind is another limit: nothing of the old one can be kept but its holders.
-            (store, limit) => *store = Resource::new(String::new(), None, limit, now).store,
+            (store, limit) => *store = Resource::new(Name::default(), None, limit, now).store,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the gate decided becomes changes of state.
 use super::{DEFAULT_POOL, HAND_OFF, Orchestrator, POOL};
-use crate::records::{BucketRecord, Fact, LeaseRecord};
+use crate::records::{BucketRecord, Fact, LeaseRecord, Needs};
 use crate::state::State;
 use crate::step::{Effect, Wake};
 use crate::task_run::failure_of;
@@ -63,7 +63,7 @@ impl Orchestrator {
 
     fn admitted(&mut self, now: Time, start: Start) {
         for (name, state) in &start.buckets {
-            self.fact(Fact::Bucket(BucketRecord { name: name.clone(), state: *state }));
+            self.fact(Fact::Bucket(BucketRecord { name: name.to_string(), state: *state }));
         }
         if self.gate.lease(start.id) != Some(start.fence) {
             return; // It was withdrawn in the very step that admitted it.
@@ -149,8 +149,10 @@ fn lease_of(
     parent: Option<ClaimId>,
 ) -> LeaseRecord {
     let place = place.unwrap_or_default();
-    let Start { id, fence, mut takes, covered, .. } = start;
+    let Start { id, fence, takes, covered, .. } = start;
+    let mut takes: Needs = takes.iter().map(|(name, units)| (name.to_string(), *units)).collect();
     takes.sort();
+    let covered = covered.iter().map(|(name, units, holder)| (name.to_string(), *units, *holder)).collect();
     LeaseRecord {
         id,
         fence,

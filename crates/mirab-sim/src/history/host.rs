@@ -104,11 +104,13 @@ impl Host {
         let Some(index) = self.waiting.iter().position(|c| c.id == start.id) else { return };
         let claim = self.waiting.remove(index);
         for (name, state) in &start.buckets {
-            self.buckets.retain(|(known, _)| known != name);
-            self.buckets.push((name.clone(), *state));
+            self.buckets.retain(|(known, _)| **known != **name);
+            self.buckets.push((name.to_string(), *state));
         }
         self.latest_start = start.at;
-        let Start { id, fence, at: started_at, takes, covered, .. } = start.clone();
+        let Start { id, fence, at: started_at, .. } = *start;
+        let takes = start.takes.iter().map(|(name, units)| (name.to_string(), *units)).collect();
+        let covered = start.covered.iter().map(|(name, units, holder)| (name.to_string(), *units, *holder)).collect();
         self.leases.push(HostLease { id, fence, claim, takes, covered, started_at });
     }
 

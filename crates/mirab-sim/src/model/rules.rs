@@ -185,7 +185,8 @@ impl Model {
         self.waiting.remove(index);
         self.next_fence += 1;
         self.counters.starts += 1;
-        let (takes, covered) = (lease.takes.clone(), lease.covered.clone());
+        let takes = lease.takes.iter().map(|(name, units)| (name.as_str().into(), *units)).collect();
+        let covered = lease.covered.iter().map(|(name, units, by)| (name.as_str().into(), *units, *by)).collect();
         self.started.push_back(Start { id, fence: lease.fence, at: self.now, takes, covered, buckets });
         self.leases.push(lease);
     }
