@@ -57,7 +57,7 @@ pub(crate) struct LeaseKeeper {
 }
 
 impl LeaseKeeper {
-    /// Sends the first heartbeat at once, which takes the hand-off up, and goes on until [`end`](Self::end).
+    /// Renews a lease that was taken up, until [`end`](Self::end).
     pub fn start(link: Arc<Link>, lease: &Lease, on_stop: OnStop) -> Self {
         let (lease, fence) = (lease.id, lease.fence);
         let shared = Arc::new(Shared { link, lease, fence, on_stop, state: Mutex::default(), changed: Condvar::new() });
@@ -94,7 +94,7 @@ impl Drop for LeaseKeeper {
 
 impl Shared {
     fn run(&self) {
-        let mut wait_s = 0.0;
+        let mut wait_s = LISTEN_S;
         while !self.state().ended {
             match self.beat(wait_s) {
                 Ok(HeartbeatAnswer { cancel: false }) => wait_s = LISTEN_S,

@@ -3,7 +3,7 @@ use crate::lease_keeper::{AWAY_PAUSE, OnStop};
 use crate::link::Link;
 use crate::running_lease::RunningLease;
 use crate::{Home, Result};
-use mirab_wire::{LeaseAnswer, LeaseRequest};
+use mirab_wire::{Heartbeat, Lease, LeaseAnswer, LeaseRequest};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -50,9 +50,13 @@ impl Worker {
         let mut away_since = None;
         loop {
             match self.link.call(|client| client.lease(&self.pool, &request)) {
-                Ok(LeaseAnswer { lease: Some(lease), .. }) => {
-                    return Ok(Some(RunningLease::start(Arc::clone(&self.link), lease, on_stop)));
-                }
+                Ok(LeaseAnswer { lease: Some(lease), .. }) => match self.take_up(&lease)? {
+                    TakenUp::Stored => {
+                        return Ok(Some(RunningLease::start(Arc::clone(&self.link), lease, on_stop)));
+                    }
+                    TakenUp::TooLate => request = self.request(),
+                    TakenUp::ServerAway => return Ok(None),
+                },
                 Ok(LeaseAnswer { retire: true, .. }) => return Ok(None),
                 Ok(_) => {
                     away_since = None;
@@ -70,6 +74,24 @@ impl Worker {
         }
     }
 
+    /// The first heartbeat. No code of the body may run before it is stored that the run executes: were this process killed in
+    /// between, the run would count as not begun, and its body would be executed a second time.
+    fn take_up(&self, lease: &Lease) -> Result<TakenUp> {
+        let since = Instant::now();
+        let beat = Heartbeat { fence: lease.fence, wait_s: 0.0 };
+        loop {
+            match self.link.call(|client| client.heartbeat(lease.id, &beat)) {
+                Ok(_) => return Ok(TakenUp::Stored),
+                Err(error) if error.is_stale() => return Ok(TakenUp::TooLate),
+                Err(error) if error.is_passing() && since.elapsed() < self.orphan_limit => {
+                    std::thread::sleep(AWAY_PAUSE);
+                }
+                Err(error) if error.is_passing() => return Ok(TakenUp::ServerAway),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     fn request(&self) -> LeaseRequest {
         let number = self.hand_offs.fetch_add(1, Ordering::Relaxed);
         LeaseRequest {
@@ -80,4 +102,14 @@ impl Worker {
             wait_s: LEASE_WAIT_S,
         }
     }
+}
+
+/// What became of a hand-off.
+enum TakenUp {
+    /// The server knows that the run executes here.
+    Stored,
+    /// The run was given on, or cancelled.
+    TooLate,
+    /// Whoever serves next gives it to somebody else.
+    ServerAway,
 }

@@ -17,11 +17,10 @@ fn take(worker: &Worker) -> (RunningLease, mpsc::Receiver<Stop>) {
     (worker.next(on_stop).unwrap().expect("a lease"), stops)
 }
 
-/// Heartbeats are answered "go on" after a long while, so that they do not disturb the script.
+/// Hand-offs are taken up; heartbeats that listen are answered after a long while, so that they do not disturb the script.
 fn calm(server: &ScriptedServer) {
-    server.on("heartbeat", |number, _| match number {
-        0 => Answer::json(200, json!({"cancel": false})),
-        _ => Answer::Hold,
+    server.on("heartbeat", |_, body| {
+        if body["wait_s"] == 0.0 { Answer::json(200, json!({"cancel": false})) } else { Answer::Hold }
     });
 }
 
@@ -66,7 +65,10 @@ fn a_cancel_is_told_once_and_a_lost_lease_as_stale() {
     let server = ScriptedServer::start();
     server.on("lease", |number, _| lease(7 + number as u64, 1));
     server.on("leases/7/heartbeat", |_, _| Answer::json(200, json!({"cancel": true})));
-    server.on("leases/8/heartbeat", |_, _| problem(409, "StaleLease"));
+    server.on("leases/8/heartbeat", |number, _| match number {
+        0 => Answer::json(200, json!({"cancel": false})),
+        _ => problem(409, "StaleLease"),
+    });
     let home = TestHome::of(&server);
     let worker = worker(&home);
     let (cancelled, stops) = take(&worker);
@@ -75,6 +77,34 @@ fn a_cancel_is_told_once_and_a_lost_lease_as_stale() {
     let (stale, stops) = take(&worker);
     assert_eq!(stops.recv().unwrap(), Stop::Stale);
     assert_eq!(stale.stop(), Some(Stop::Stale));
+}
+
+#[test]
+fn a_lease_is_given_out_only_once_it_is_taken_up() {
+    let server = ScriptedServer::start();
+    server.on("lease", |number, _| lease(7 + number as u64, 1));
+    server.on("leases/7/heartbeat", |_, _| problem(409, "StaleLease"));
+    server.on("leases/8/heartbeat", |number, _| match number {
+        0 => problem(503, "StoreUnavailable"),
+        1 => Answer::json(200, json!({"cancel": false})),
+        _ => Answer::Hold,
+    });
+    let home = TestHome::of(&server);
+    let worker = worker(&home).orphan_limit(Duration::from_secs(30));
+    let (taken, stops) = take(&worker);
+    assert_eq!(taken.lease().id, 8);
+    assert!(server.seen("leases/8/heartbeat").len() >= 2);
+    // Of the one that came too late nobody is told: its body never began.
+    assert!(stops.try_recv().is_err());
+}
+
+#[test]
+fn a_lease_that_cannot_be_taken_up_is_left_to_the_next_server() {
+    let server = ScriptedServer::start();
+    server.on("lease", |_, _| lease(7, 1));
+    server.on("heartbeat", |_, _| Answer::Drop);
+    let home = TestHome::of(&server);
+    assert!(worker(&home).next(Arc::new(|_| ())).unwrap().is_none());
 }
 
 #[test]
