@@ -224,10 +224,10 @@ class Served:
         self.process.kill()
         self.process.wait(LIMIT_S)
 
-    def interrupt(self) -> int:
+    def end(self, how: signal.Signals) -> int:
         """Ends the server in order; gives its exit code."""
         assert self.process is not None
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(how)
         return self.process.wait(LIMIT_S)
 
     def restart(self) -> Api:
