@@ -9,7 +9,7 @@ import pytest
 
 from mirab import flow
 from mirab._coerce import Mismatch, coerce
-from mirab.errors import InvalidParameter
+from mirab.errors import InvalidParams
 
 
 class Color(enum.Enum):
@@ -84,11 +84,11 @@ def test_a_flow_coerces_what_it_is_given() -> None:
 
 
 def test_errors_name_the_parameter() -> None:
-    with pytest.raises(InvalidParameter, match=r"parameter 'rows' of flow 'report' must be int, got 'many' \(str\)"):
+    with pytest.raises(InvalidParams, match=r"parameter 'rows' of flow 'report' must be int, got 'many' \(str\)"):
         report("many")  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameter, match=r"no parameter 'row' \(did you mean 'rows'\?\): it takes rows: int"):
+    with pytest.raises(InvalidParams, match=r"no parameter 'row' \(did you mean 'rows'\?\): it takes rows: int"):
         report(row=3)  # type: ignore[call-arg]
-    with pytest.raises(InvalidParameter, match="missing a required argument: 'rows'"):
+    with pytest.raises(InvalidParams, match="missing a required argument: 'rows'"):
         report()  # type: ignore[call-arg]
 
 
@@ -98,7 +98,7 @@ def test_further_names_are_taken_where_the_function_takes_them() -> None:
         return {"a": a, **rest}
 
     assert loose(b="2") == {"a": 1, "b": 2.0}  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameter, match="parameter 'b' of flow 'loose' must be float"):
+    with pytest.raises(InvalidParams, match="parameter 'b' of flow 'loose' must be float"):
         loose(b="x")  # type: ignore[arg-type]
 
 

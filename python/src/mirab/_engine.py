@@ -18,7 +18,7 @@ from typing import Any
 from mirab._execute import run_body, run_body_async
 from mirab._failure import failure
 from mirab._interrupt import Interrupt
-from mirab._load import load_flow, use_project
+from mirab._load import Freshness, load_flow, use_project
 from mirab._native import Engine
 from mirab._pool import TaskPool
 from mirab._served import ServedRun, ServedTicket
@@ -32,6 +32,7 @@ class EngineLoop:
         self._engine = engine
         self._interrupt = interrupt
         self._directory = directory
+        self._files = Freshness(directory)
 
     def run(self) -> None:
         """One run after the other."""
@@ -63,13 +64,17 @@ class EngineLoop:
         ticket, outside = ServedTicket(), TaskPool()
 
         def call() -> Any:
+            self._files.forget_changed()
             flow = load_flow(self._directory, lease["file"], lease["function"])
             return flow, flow.call("", (), lease["params"])
 
-        flow, made = self._interrupt.guard(call)
-        if flow.is_async:
-            return self._interrupt.guard_async(lambda: run_body_async(made, run, ticket, outside))
-        return self._interrupt.guard(lambda: run_body(made, run, ticket, outside))
+        try:
+            flow, made = self._interrupt.guard(call)
+            if flow.is_async:
+                return self._interrupt.guard_async(lambda: run_body_async(made, run, ticket, outside))
+            return self._interrupt.guard(lambda: run_body(made, run, ticket, outside))
+        finally:
+            self._files.note()
 
     def _complete(self, value: object) -> None:
         try:

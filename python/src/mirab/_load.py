@@ -18,6 +18,49 @@ def use_project(directory: Path) -> None:
     sys.path.insert(0, str(directory))
 
 
+class Freshness:
+    """Knows what the project's modules were loaded from, so that an edited file is not run in its old form."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    def note(self) -> None:
+        """Remembers the state of files that were imported since the last time."""
+        for name, path in self._modules():
+            if name not in self._seen:
+                self._seen[name] = _state(path)
+
+    def forget_changed(self) -> None:
+        """If a file changed since it was imported, forgets all of the project's modules: they may hold parts of each other."""
+        modules = self._modules()
+        if any(self._seen.get(name, _state(path)) != _state(path) for name, path in modules):
+            for name, _ in modules:
+                del sys.modules[name]
+            self._seen.clear()
+            importlib.invalidate_caches()
+
+    def _modules(self) -> list[tuple[str, Path]]:
+        """Loaded modules below the project's directory, but for packages of an environment inside it."""
+        found = []
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if name != "__main__" and file and self._is_own(Path(file)):
+                found.append((name, Path(file)))
+        return found
+
+    def _is_own(self, path: Path) -> bool:
+        return path.is_relative_to(self._directory) and "site-packages" not in path.parts
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
+
+
 def load_module(directory: Path, file: str) -> ModuleType:
     """The module of a file, given relative to the project's directory; imported on first use."""
     path = directory / file

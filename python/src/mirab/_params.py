@@ -10,7 +10,7 @@ from typing import Any
 
 from mirab._coerce import Mismatch, coerce, spelled
 from mirab._options import near
-from mirab.errors import InvalidOption, InvalidParameter
+from mirab.errors import InvalidOption, InvalidParams
 
 _Kind = inspect.Parameter
 
@@ -41,7 +41,7 @@ class Params:
         try:
             given = self.signature.bind(*args, **kwargs).arguments
         except TypeError as error:
-            raise InvalidParameter(f"flow '{self._flow}': {error}; it takes {self._listed()}") from None
+            raise InvalidParams(f"flow '{self._flow}': {error}; it takes {self._listed()}") from None
         values: dict[str, Any] = {}
         for name, value in given.items():
             if self.signature.parameters[name].kind is _Kind.VAR_KEYWORD:
@@ -67,7 +67,7 @@ class Params:
         known = [name for name, each in self.signature.parameters.items() if each.kind is not _Kind.VAR_KEYWORD]
         for name in kwargs:
             if name not in known and not self.any_names:
-                raise InvalidParameter(
+                raise InvalidParams(
                     f"flow '{self._flow}' has no parameter '{name}'{near(name, known)}: it takes {self._listed()}"
                 )
 
@@ -76,7 +76,7 @@ class Params:
         try:
             return coerce(value, annotation)
         except Mismatch as mismatch:
-            raise InvalidParameter(f"parameter '{name}' of flow '{self._flow}' must be {mismatch}") from None
+            raise InvalidParams(f"parameter '{name}' of flow '{self._flow}' must be {mismatch}") from None
 
     def _annotations(self) -> Mapping[str, Any]:
         # Only now: an annotation may name something that the module defines after the flow.

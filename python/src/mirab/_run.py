@@ -19,7 +19,7 @@ from mirab._failure import failure
 from mirab._flow import Flow
 from mirab._load import load_module, use_project
 from mirab._options import near
-from mirab.errors import InvalidParameter, UnknownFlow
+from mirab.errors import InvalidParams, UnknownFlow
 
 _OK, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
 
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
         value: Any = flow(**json.loads(options.params))
         if inspect.isawaitable(value):
             value = asyncio.run(_awaited(value))
-    except (InvalidParameter, UnknownFlow) as error:
+    except (InvalidParams, UnknownFlow) as error:
         if not _is_of_the_body(error):
             print(f"error[{error.code}]: {error.detail}", file=sys.stderr)
             return _USAGE

@@ -6,7 +6,7 @@ Each has a stable ``code``, which is the name of its class, and a ``detail`` for
 __all__ = [
     "Cancelled",
     "InvalidOption",
-    "InvalidParameter",
+    "InvalidParams",
     "InvalidResource",
     "MirabError",
     "ResourceDeadlock",
@@ -34,7 +34,7 @@ class InvalidOption(MirabError, ValueError):
     """An option of a flow or task that does not exist or has a wrong value."""
 
 
-class InvalidParameter(MirabError, TypeError):
+class InvalidParams(MirabError, TypeError):
     """A parameter of a flow that is missing, unknown, or not what its annotation says."""
 
 
