@@ -20,6 +20,8 @@ const CODES: &[&str] = &[
     "QueueFull",
     "StoreUnavailable",
     "InvalidParams",
+    "InvalidOption",
+    "InvalidConfig",
     "BadRequest",
     "NotFound",
     "Unauthorized",

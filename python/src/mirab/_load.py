@@ -32,7 +32,7 @@ class Freshness:
                 self._seen[name] = _state(path)
 
     def forget_changed(self) -> None:
-        """If a file changed since its import, forgets all of the project's modules: they may hold parts of each other."""
+        """If a file changed since its import, forgets all modules of the project: they may hold parts of each other."""
         modules = self._modules()
         if any(self._seen.get(name, _state(path)) != _state(path) for name, path in modules):
             for name, _ in modules:
