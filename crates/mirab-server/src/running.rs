@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// Calls that are being answered have so long to end when the server stops.
@@ -85,21 +85,15 @@ impl Running {
         self.page_limit.clone()
     }
 
-    /// Waits for SIGINT or SIGTERM.
+    /// From now on SIGINT and SIGTERM end this process only as [`Signals::wait`] says.
     ///
     /// # Errors
     /// When the system does not tell of signals.
-    pub fn wait_for_signal(&self) -> Result<(), ServeError> {
-        let Some(inner) = &self.inner else { return Ok(()) };
-        inner.runtime.block_on(async {
-            let mut interrupted = signal(SignalKind::interrupt())?;
-            let mut terminated = signal(SignalKind::terminate())?;
-            tokio::select! {
-                _ = interrupted.recv() => {}
-                _ = terminated.recv() => {}
-            }
-            Ok(())
-        })
+    pub(crate) fn signals(&self) -> Result<Signals<'_>, ServeError> {
+        let Some(inner) = &self.inner else { unreachable!("only stopping takes it out") };
+        let _in_runtime = inner.runtime.enter();
+        let (interrupted, terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(Signals { runtime: &inner.runtime, interrupted, terminated })
     }
 
     /// Answers what is being asked, ends idle engines, and leaves busy ones to the next server of this home.
@@ -115,6 +109,25 @@ impl Running {
         });
         parts.home.withdraw();
         end(parts, runtime);
+    }
+}
+
+/// Signals that end a server in order.
+pub(crate) struct Signals<'a> {
+    runtime: &'a Runtime,
+    interrupted: Signal,
+    terminated: Signal,
+}
+
+impl Signals<'_> {
+    /// Waits for the first of them.
+    pub fn wait(mut self) {
+        self.runtime.block_on(async {
+            tokio::select! {
+                _ = self.interrupted.recv() => {}
+                _ = self.terminated.recv() => {}
+            }
+        });
     }
 }
 

@@ -61,8 +61,10 @@ impl ServeOptions {
 /// When the server cannot be started.
 pub fn serve(options: ServeOptions, ready: impl FnOnce(&Running)) -> Result<(), ServeError> {
     let running = start(options)?;
+    // Before anyone is told: who reads where it answers may end it at once.
+    let signals = running.signals()?;
     ready(&running);
-    running.wait_for_signal()?;
+    signals.wait();
     running.stop();
     Ok(())
 }

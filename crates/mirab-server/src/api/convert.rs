@@ -1,6 +1,6 @@
 //! Inner records as they go over the wire, by hand: an inner change cannot change the interface by accident.
 use mirab_core::{Blocked, ClaimId, SECOND, Time};
-use mirab_flow::{EventRecord, Failure, Orchestrator, RunRecord, State, TaskRecord, WaitingRow};
+use mirab_flow::{EventRecord, Failure, Orchestrator, RunRecord, Shown, State, TaskRecord, WaitingRow};
 use mirab_wire as wire;
 
 /// Seconds since the epoch.
@@ -68,9 +68,14 @@ pub(crate) fn inner_failure(failure: wire::Failure) -> Failure {
     Failure { kind: failure.kind, message: failure.message, traceback: failure.traceback }
 }
 
-/// The word for a stored state when the machines say nothing finer.
-pub(crate) fn word(state: State) -> &'static str {
-    if state == State::Waiting { "Queued" } else { state.as_str() }
+/// The word for a state. What the machines say tells the kinds of waiting apart and no more: they may be at a later moment than
+/// the row, and a list must not mix two moments.
+pub(crate) fn word(state: State, machines: Option<Shown>) -> &'static str {
+    match (state, machines) {
+        (State::Waiting, Some(Shown::AwaitingResource)) => "AwaitingResource",
+        (State::Waiting, _) => "Queued",
+        _ => state.as_str(),
+    }
 }
 
 pub(crate) fn waiting(orchestrator: &Orchestrator, row: WaitingRow) -> wire::Waiting {
@@ -119,4 +124,20 @@ pub(crate) fn holder(orchestrator: &Orchestrator, (id, units, since): (ClaimId, 
 
 fn kind(is_task: bool) -> String {
     if is_task { "task".into() } else { "run".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_state_is_never_shown_as_one_of_a_later_moment() {
+        let now = [Shown::As(State::Pending), Shown::As(State::Running), Shown::As(State::Completed), Shown::Queued];
+        for machines in now.map(Some).into_iter().chain([None]) {
+            assert_eq!(word(State::Waiting, machines), "Queued", "{machines:?}");
+            assert_eq!(word(State::Running, machines), "Running", "{machines:?}");
+        }
+        assert_eq!(word(State::Waiting, Some(Shown::AwaitingResource)), "AwaitingResource");
+        assert_eq!(word(State::Pending, Some(Shown::AwaitingResource)), "Pending");
+    }
 }

@@ -8,10 +8,11 @@ use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use mirab_core::{ClaimId, Time};
-use mirab_flow::{Created, Error, NewRun, Orchestrator, RunRecord, STATES, State};
+use mirab_flow::{Created, Error, NewRun, Orchestrator, RunRecord, STATES, Shown, State};
 use mirab_store::RunFilter;
 use mirab_wire as wire;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use utoipa::IntoParams;
 
 const PAGE: u32 = 100;
@@ -193,7 +194,7 @@ pub(super) async fn find(app: &App, id: u64) -> ApiResult<wire::Run> {
         return Ok(run);
     }
     let record = stored(app, id).await?;
-    let shown = word(record.state);
+    let shown = word(record.state, None);
     Ok(convert::run(record, shown))
 }
 
@@ -203,7 +204,7 @@ pub(super) async fn stored(app: &App, id: u64) -> ApiResult<RunRecord> {
 }
 
 fn shown(orchestrator: &Orchestrator, record: RunRecord) -> wire::Run {
-    let shown = orchestrator.shown_state(record.id).map_or_else(|| word(record.state), |shown| shown.as_str());
+    let shown = word(record.state, orchestrator.shown_state(record.id));
     convert::run(record, shown)
 }
 
@@ -211,22 +212,22 @@ fn shown(orchestrator: &Orchestrator, record: RunRecord) -> wire::Run {
 async fn all_shown(app: &App, records: Vec<RunRecord>) -> ApiResult<Vec<wire::Run>> {
     let waiting: Vec<ClaimId> = records.iter().filter(|run| run.state == State::Waiting).map(|run| run.id).collect();
     let shown = shown_states(app, waiting).await;
-    let word_of = |run: &RunRecord| shown.get(&run.id).copied().unwrap_or(word(run.state));
     Ok(records
         .into_iter()
         .map(|run| {
-            let word = word_of(&run);
+            let word = word(run.state, shown.get(&run.id).copied());
             convert::run(run, word)
         })
         .collect())
 }
 
-pub(super) async fn shown_states(app: &App, ids: Vec<ClaimId>) -> std::collections::BTreeMap<ClaimId, &'static str> {
+/// What the machines say of them now.
+pub(super) async fn shown_states(app: &App, ids: Vec<ClaimId>) -> BTreeMap<ClaimId, Shown> {
     if ids.is_empty() {
         return Default::default();
     }
     let asked = app.host.query(move |orchestrator, _| {
-        ids.into_iter().filter_map(|id| Some((id, orchestrator.shown_state(id)?.as_str()))).collect()
+        ids.into_iter().filter_map(|id| Some((id, orchestrator.shown_state(id)?))).collect()
     });
     asked.await.unwrap_or_default()
 }

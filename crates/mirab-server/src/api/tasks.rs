@@ -32,7 +32,7 @@ pub(crate) async fn of_run(Shared(app): Shared<App>, Segment(id): Segment<u64>) 
     let waiting = records.iter().filter(|task| task.state == State::Waiting).map(|task| task.id).collect();
     let shown = shown_states(&app, waiting).await;
     let tasks = records.into_iter().map(|task| {
-        let word = shown.get(&task.id).copied().unwrap_or(word(task.state));
+        let word = word(task.state, shown.get(&task.id).copied());
         convert::task(task, word)
     });
     Ok(Json(wire::TaskRunList { tasks: tasks.collect() }))

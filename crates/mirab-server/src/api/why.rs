@@ -31,7 +31,7 @@ pub(crate) async fn why(Shared(app): Shared<App>, Segment(id): Segment<u64>) -> 
         return Ok(Json(why));
     }
     let record = stored(&app, id).await?;
-    let state = word(record.state).to_owned();
+    let state = word(record.state, None).to_owned();
     let reason = record.message.unwrap_or_else(|| "it has ended".into());
     Ok(Json(wire::Why { id, state, reason, waiting: Vec::new() }))
 }
