@@ -1,5 +1,7 @@
 //! Every error code has its section in the reference, and the reference has no section without a code.
 
+use crate::sources::Source;
+
 /// The page of error codes.
 pub const PAGE: &str = "docs/reference/errors.md";
 
@@ -49,6 +51,16 @@ pub fn check(page: &str) -> Vec<String> {
     problems
 }
 
+/// Codes that the page tells of as if they were raised, though no source names them. A section that says "Not raised yet" may wait.
+pub fn check_raised(page: &str, sources: &[Source]) -> Vec<String> {
+    let told = sections(page).into_iter().filter(|(_, body)| !body.contains("Not raised yet"));
+    let is_named = |code: &str| {
+        let (in_rust, in_python) = (format!("\"{code}\""), format!("class {code}("));
+        sources.iter().any(|source| source.text.contains(&in_rust) || source.text.contains(&in_python))
+    };
+    told.filter(|(code, _)| !is_named(code)).map(|(code, _)| format!("{PAGE}: nothing raises {code}")).collect()
+}
+
 /// Name and body of each section headed by a code: "## `Name`".
 fn sections(page: &str) -> Vec<(&str, &str)> {
     let headed = page.split("\n## `").skip(1);
@@ -58,6 +70,7 @@ fn sections(page: &str) -> Vec<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::source;
 
     fn page(codes: &[&str]) -> String {
         let section = |code: &&str| format!("\n## `{code}`\n\n**HTTP:** 400\n**Example:** no\n**What to do:** yes\n");
@@ -87,6 +100,16 @@ mod tests {
     #[test]
     fn a_section_without_a_code_is_named() {
         assert!(check(&page(&[CODES, &["Gone"]].concat()))[0].contains("Gone is no error code"));
+    }
+
+    #[test]
+    fn a_code_that_nothing_raises_is_named_unless_the_page_says_so() {
+        let sources =
+            [source("crates/a/src/lib.rs", "Self::A => \"UnknownRun\","), source("python/e.py", "class Gone(Error):")];
+        let told = page(&["UnknownRun", "Gone", "StaleLease"]);
+        assert_eq!(check_raised(&told, &sources), [format!("{PAGE}: nothing raises StaleLease")]);
+        let later = told + "\n## `QueueFull`\n\n(Not raised yet.)\n";
+        assert_eq!(check_raised(&later, &sources).len(), 1);
     }
 
     #[test]
