@@ -91,7 +91,7 @@ fn refused(problem: Problem) -> Failure {
     // Only the server's own mistakes have this status.
     let exit = if problem.status == 500 { Exit::Bug } else { Exit::Refused };
     let hint = match problem.code.as_str() {
-        "UnknownRun" => Some("`mirab ps` lists the runs of this home"),
+        "UnknownRun" => Some("`mirab ps` lists the runs of this home, `mirab queue` the tasks that wait"),
         "UnknownFlow" => Some("`mirab flows` lists the flows, and the files that did not import"),
         "UnknownResource" => Some("`mirab resources` lists what is declared"),
         _ => None,

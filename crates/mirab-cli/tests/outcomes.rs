@@ -59,7 +59,8 @@ fn cancel_goes_on_after_a_refusal_and_keeps_its_exit_code() {
     });
     let said = server.mirab("cancel 7 41");
     assert_eq!((said.exit, said.out.as_str()), (4, "run 41 Cancelling\n"));
-    let told = "error[UnknownRun]: unknown run 7: no run has this id\nhint: `mirab ps` lists the runs of this home\n";
+    let told = "error[UnknownRun]: unknown run 7: no run has this id\n\
+                hint: `mirab ps` lists the runs of this home, `mirab queue` the tasks that wait\n";
     assert_eq!(said.err, told);
 }
 

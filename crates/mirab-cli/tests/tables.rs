@@ -57,8 +57,8 @@ fn queue_shows_the_line_and_the_engines() {
     check(
         &said.out,
         &[
-            "POS  ID  WHAT                    PRIO  WAITING     REASON",
-            "  1  42  task shop/nightly/load     5  3 min 12 s  waits for 1 of db, held by run 40",
+            "POS  ID  WHAT                              PRIO  WAITING     REASON",
+            "  1  42  task shop/nightly/load of run 41     5  3 min 12 s  waits for 1 of db, held by run 40",
             "the first 1 of 20 that wait: raise --limit to see more",
             "",
             "ENGINE     PROJECT   PID  STATE  RUN",
@@ -77,21 +77,47 @@ fn an_empty_queue_says_so() {
     check(&server.mirab("ps").out, &["no runs"]);
 }
 
+fn why(kind: &str, fields: Value) -> Value {
+    let of = json!({"id": 41, "kind": kind, "run_id": 41, "project": "shop", "name": "nightly", "error": null, "waiting": []});
+    with(of, fields)
+}
+
+#[test]
+fn why_names_the_run_of_a_task() {
+    let reason = "needs 1 of `db`";
+    let of = json!({"id": 42, "name": "nightly/load", "state": "AwaitingResource", "reason": reason});
+    let said = Scripted::saying(200, why("task", of)).mirab("why 42");
+    check(&said.out, &["task 42 (shop/nightly/load) of run 41 is AwaitingResource: needs 1 of `db`"]);
+}
+
+#[test]
+fn why_shows_where_a_failed_run_failed() {
+    let error = json!({"type": "ValueError", "message": "no rows", "traceback": "Traceback:\n  at \u{1b}[1m\nValueError: no rows\n"});
+    let fields = json!({"state": "Failed", "reason": "ValueError: no rows", "error": error});
+    let said = Scripted::saying(200, why("run", fields.clone())).mirab("why 41");
+    let told = ["run 41 is Failed: ValueError: no rows", "  Traceback:", "    at \\u{1b}[1m", "  ValueError: no rows"];
+    check(&said.out, &told);
+    // It was tried again, and went well.
+    let later = with(fields, json!({"state": "Completed", "reason": "it has ended"}));
+    check(&Scripted::saying(200, why("run", later)).mirab("why 41").out, &["run 41 is Completed: it has ended"]);
+}
+
 #[test]
 fn why_names_holders_and_those_ahead() {
     let bucket = json!({
         "resource": "api", "need": 5, "free": 2, "capacity": 100, "holders": [], "holders_total": 0, "behind": null,
         "ahead": 1000, "tokens_at": ago(-63.0),
     });
+    let first = with(bucket.clone(), json!({"resource": "api:eu", "ahead": 0}));
     let mut task = waiting();
-    task["blocked_on"].as_array_mut().unwrap().push(bucket);
-    let why = json!({"id": 41, "state": "Running", "reason": "1 of its tasks waits", "waiting": [task]});
+    task["blocked_on"].as_array_mut().unwrap().extend([bucket, first]);
+    let why = why("run", json!({"state": "Running", "reason": "1 of its tasks waits", "waiting": [task]}));
     let said = Scripted::saying(200, why).mirab("why 41");
     check(
         &said.out,
         &[
             "run 41 is Running: 1 of its tasks waits",
-            "  task 42 (shop/nightly/load): number 1 in line, priority 5, waiting for 3 min 12 s",
+            "  task 42 (shop/nightly/load) of run 41: number 1 in line, priority 5, waiting for 3 min 12 s",
             "  waits for 1 of db, held by run 40",
             "    db: needs 1, 0 of 7 free",
             "      held by run 40 (hourly): 2 units, taken 2 h ago",
@@ -101,6 +127,7 @@ fn why_names_holders_and_those_ahead() {
             "      3 ahead of it in line",
             "    api: needs 5, 2 of 100 free",
             "      1,000 or more ahead of it in line",
+            "    api:eu: needs 5, 2 of 100 free",
             "      its tokens will have come in 1 min 2 s",
         ],
     );

@@ -89,9 +89,10 @@ impl fmt::Display for Refusal {
                 )
             }
             Refusal::ResourceExceedsCapacity { name, need, capacity, held_by_run: false } => {
+                let are = if *capacity == 1 { "is" } else { "are" };
                 write!(
                     f,
-                    "{need} of {name:?} were asked for, but there are {capacity} in all: ask for less, or raise the total"
+                    "{need} of {name:?} were asked for, but there {are} {capacity} in all: ask for less, or raise the total"
                 )
             }
             Refusal::InvalidResource { name, why } => write!(f, "resource {name:?}: {why}"),

@@ -1,4 +1,5 @@
 //! What readers are shown, made from the very state that decides.
+use crate::records::Failure;
 use crate::state::State;
 use mirab_core::{ClaimId, Explanation, Time};
 
@@ -61,16 +62,20 @@ pub struct WaitingRow {
     pub explanation: Explanation,
 }
 
-/// Why a live run is not further.
+/// Why a live run, or a task of one, is not further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Why {
-    /// The run.
+    /// The run or task run.
     pub id: ClaimId,
+    /// What it is.
+    pub who: Who,
     /// Its state.
     pub shown: Shown,
     /// One sentence.
     pub reason: String,
-    /// The run itself when it waits, else its tasks that wait.
+    /// How its latest attempt failed.
+    pub error: Option<Failure>,
+    /// It itself when it waits; else, of a run, its tasks that wait.
     pub waiting: Vec<WaitingRow>,
 }
 

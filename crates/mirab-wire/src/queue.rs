@@ -59,7 +59,7 @@ pub struct Blocker {
     pub behind: Option<u64>,
     /// How many claims that need this resource rank ahead (exact to 1,000).
     pub ahead: u64,
-    /// When its tokens will have come, for a token bucket: seconds since the epoch.
+    /// When so many tokens will have come, for a token bucket, if nobody ahead takes them: seconds since the epoch.
     pub tokens_at: Option<f64>,
 }
 
@@ -83,13 +83,23 @@ pub struct Holder {
 /// Answer of `GET /api/runs/{id}/why`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Why {
-    /// Id of the run.
+    /// Id of the run or task run.
     pub id: u64,
+    /// `run` or `task`.
+    pub kind: String,
+    /// The run it is, or belongs to.
+    pub run_id: u64,
+    /// Project of the run.
+    pub project: String,
+    /// `flow`, or `flow/task`.
+    pub name: String,
     /// Its state now.
     pub state: String,
     /// One sentence.
     pub reason: String,
-    /// The run itself when it waits, else its tasks that wait.
+    /// How its latest attempt failed.
+    pub error: Option<crate::Failure>,
+    /// It itself when it waits; else, of a run, its tasks that wait.
     pub waiting: Vec<Waiting>,
 }
 

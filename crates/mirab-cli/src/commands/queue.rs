@@ -47,13 +47,19 @@ fn waiting_table(waiting: &[Waiting]) -> Table {
         table.row([
             each.position.to_string(),
             each.id.to_string(),
-            format!("{} {}/{}", each.kind, each.project, each.name),
+            what(each),
             each.priority.to_string(),
             span(now - each.since),
             each.reason.clone(),
         ]);
     }
     table
+}
+
+/// `run shop/nightly`, or `task shop/nightly/load of run 7`.
+fn what(waiting: &Waiting) -> String {
+    let of = if waiting.kind == "task" { format!(" of run {}", waiting.run_id) } else { String::new() };
+    format!("{} {}/{}{of}", waiting.kind, waiting.project, waiting.name)
 }
 
 fn engine_table(engines: &[Engine]) -> Table {

@@ -5,10 +5,10 @@ use crate::session::Session;
 use crate::when::{now, relative, span};
 use mirab_wire::{Blocker, Holder, Waiting, Why};
 
-/// Say why a run waits: what it needs, who holds it, who goes first
+/// Say why a run or a task waits: what it needs, who holds it, who goes first
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The run
+    /// The run, or a task of a run that is live
     id: u64,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn execute(args: &Args, session: &mut Session) -> Result<Exit, Failur
 }
 
 fn lines(why: &Why, now: f64) -> Vec<String> {
-    let mut lines = vec![format!("run {} is {}: {}", why.id, why.state, clean(&why.reason))];
+    let mut lines = vec![format!("{} is {}: {}", subject(why), why.state, clean(&why.reason))];
     for waiting in &why.waiting {
         lines.push(format!("  {}", head(waiting, now)));
         // Of a single waiter the sentence above says it already.
@@ -34,12 +34,30 @@ fn lines(why: &Why, now: f64) -> Vec<String> {
             lines.extend(blocker_lines(blocker, now).into_iter().map(|line| format!("    {line}")));
         }
     }
+    lines.extend(traceback(why).map(|line| format!("  {}", clean(line))));
     lines
 }
 
+/// `run 41`, or `task 42 (shop/nightly/load) of run 41`.
+fn subject(why: &Why) -> String {
+    if why.kind == "task" {
+        format!("task {} ({}/{}) of run {}", why.id, clean(&why.project), clean(&why.name), why.run_id)
+    } else {
+        format!("run {}", why.id)
+    }
+}
+
+/// Of what failed, while that is still the latest to say about it.
+fn traceback(why: &Why) -> impl Iterator<Item = &str> {
+    let has_failed = matches!(why.state.as_str(), "Failed" | "Crashed" | "AwaitingRetry");
+    let error = why.error.as_ref().filter(|_| has_failed);
+    error.and_then(|error| error.traceback.as_deref()).unwrap_or_default().lines()
+}
+
 fn head(waiting: &Waiting, now: f64) -> String {
+    let of = if waiting.kind == "task" { format!(" of run {}", waiting.run_id) } else { String::new() };
     format!(
-        "{} {} ({}/{}): number {} in line, priority {}, waiting for {}",
+        "{} {} ({}/{}){of}: number {} in line, priority {}, waiting for {}",
         waiting.kind,
         waiting.id,
         clean(&waiting.project),
@@ -64,7 +82,8 @@ fn blocker_lines(blocker: &Blocker, now: f64) -> Vec<String> {
     if blocker.ahead > 0 {
         lines.push(format!("  {} ahead of it in line", ahead(blocker.ahead)));
     }
-    if let Some(at) = blocker.tokens_at {
+    // Those ahead take them first.
+    if let Some(at) = blocker.tokens_at.filter(|_| blocker.ahead == 0) {
         lines.push(format!("  its tokens will have come {}", relative(at, now)));
     }
     lines

@@ -51,17 +51,23 @@ impl Orchestrator {
         QueueView { waiting: rows.collect(), total: self.gate.waiting() }
     }
 
-    /// Why a live run is not further.
+    /// Why a live run, or a task of a live run, is not further.
     #[must_use]
     pub fn why(&self, now: Time, id: ClaimId) -> Option<Why> {
-        let shown = self.shown_state(id)?;
+        let (who, shown) = (self.describe(id)?, self.shown_state(id)?);
+        let row = |id| self.row(now, id, self.gate.position(id)?);
+        if let Some(task) = self.tasks.get(&id) {
+            let waiting: Vec<WaitingRow> = row(id).into_iter().collect();
+            let reason = self.reason_of_task(now, task, &waiting);
+            return Some(Why { id, who, shown, reason, error: task.record.error.clone(), waiting });
+        }
         let run = self.runs.get(&id)?;
         let tasks = self.tasks_of(id).into_iter().filter(|task| task.state == State::Waiting).map(|task| task.id);
         let waiting: Vec<ClaimId> =
             std::iter::once(id).filter(|_| run.state() == State::Waiting).chain(tasks).collect();
-        let row = |id| self.row(now, id, self.gate.position(id)?);
         let waiting: Vec<WaitingRow> = waiting.into_iter().filter_map(row).collect();
-        Some(Why { id, shown, reason: self.reason_of_run(now, run, &waiting), waiting })
+        let reason = self.reason_of_run(now, run, &waiting);
+        Some(Why { id, who, shown, reason, error: run.record.error.clone(), waiting })
     }
 
     fn row(&self, now: Time, id: ClaimId, position: u64) -> Option<WaitingRow> {

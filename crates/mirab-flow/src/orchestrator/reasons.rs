@@ -1,10 +1,11 @@
 //! Why something waits, in one sentence.
 use super::settle::signed;
 use super::{DEFAULT_POOL, Orchestrator};
-use crate::run::Run;
+use crate::run::{Run, told};
 use crate::state::State;
+use crate::task_run::TaskRun;
 use crate::views::WaitingRow;
-use mirab_core::{Blocked, ClaimId, Explanation, SECOND, Time};
+use mirab_core::{AHEAD_LIMIT, Blocked, ClaimId, Explanation, SECOND, Time};
 
 impl Orchestrator {
     /// Names every resource that is short. An engine is none: it is named only when nothing else is short.
@@ -42,7 +43,9 @@ impl Orchestrator {
         }
         let short = format!("needs {need} of `{resource}`, {free} of {capacity} free");
         match blocked.tokens_at {
-            Some(at) => format!("{short}, enough in {}", span(at.since(now))),
+            // The time is that of the tokens: whoever is ahead takes them first.
+            Some(at) if blocked.ahead == 0 => format!("{short}, enough in {}", span(at.since(now))),
+            Some(_) => format!("{short}, {} ahead of it", count_ahead(blocked.ahead)),
             None => short + &self.held_by(now, blocked),
         }
     }
@@ -66,6 +69,19 @@ impl Orchestrator {
         }
     }
 
+    /// Of a task the gate's own words are all there is to say while it waits.
+    pub(super) fn reason_of_task(&self, now: Time, task: &TaskRun, waiting: &[WaitingRow]) -> String {
+        match task.state() {
+            State::Waiting => waiting.first().map_or_else(|| "it is next".into(), |row| row.reason.clone()),
+            State::AwaitingRetry => format!("its next attempt is due in {}", span(task.record.due_at.since(now))),
+            state if state.is_terminal() => match &task.record.error {
+                Some(error) => told(error),
+                None => format!("it ended {} ago", span(now.since(task.since))),
+            },
+            _ => format!("it has been executing for {}", span(now.since(task.since))),
+        }
+    }
+
     pub(super) fn reason_of_run(&self, now: Time, run: &Run, waiting: &[WaitingRow]) -> String {
         match run.state() {
             State::Scheduled => format!("due in {}", span(run.record.due_at.since(now))),
@@ -74,12 +90,17 @@ impl Orchestrator {
             State::Cancelling => format!("asked to stop {} ago", span(now.since(run.since))),
             State::Waiting => waiting.first().map_or_else(|| "it is next".into(), |row| row.reason.clone()),
             _ => match waiting {
-                [] => format!("it executes since {}", span(now.since(run.since))),
+                [] => format!("it has been executing for {}", span(now.since(run.since))),
                 [row] => format!("its task {} waits: {}", row.name, row.reason),
                 [row, ..] => format!("{} of its tasks wait, first {}: {}", waiting.len(), row.name, row.reason),
             },
         }
     }
+}
+
+/// The gate counts up to a limit.
+fn count_ahead(ahead: u64) -> String {
+    if ahead >= AHEAD_LIMIT { format!("{ahead} or more") } else { ahead.to_string() }
 }
 
 /// A span of time as people say it.

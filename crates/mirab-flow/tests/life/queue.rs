@@ -76,6 +76,44 @@ fn buckets_say_when() {
     world.now = world.now.plus(seconds(1) / 2);
     world.run(|o, now| o.handle_timeout(now));
     assert_eq!(world.o().queue(world.now, 1).waiting[0].reason, "needs 1 of `api`, 0 of 1 free, enough in 1.5 s");
+    // The tokens of that moment are not for those behind.
+    world.submit_needing("nightly", &[("api", 1)]).unwrap();
+    world.submit_needing("nightly", &[("api", 1)]).unwrap();
+    let reasons: Vec<_> = world.o().queue(world.now, 9).waiting.into_iter().skip(1).map(|row| row.reason).collect();
+    assert_eq!(
+        reasons,
+        ["needs 1 of `api`, 0 of 1 free, 1 ahead of it", "needs 1 of `api`, 0 of 1 free, 2 ahead of it"]
+    );
+}
+
+#[test]
+fn one_unit_in_all_is_told_in_the_singular() {
+    let mut world = World::new(1, &[semaphore("db", 1), semaphore("gpu", 2)], vec![flow("nightly")]);
+    let mut refused = |name: &str| world.submit_needing("nightly", &[(name, 3)]).unwrap_err().to_string();
+    assert!(refused("db").contains("but there is 1 in all"));
+    assert!(refused("gpu").contains("but there are 2 in all"));
+}
+
+#[test]
+fn a_task_is_explained_by_its_own_id() {
+    let mut world = World::new(2, &[semaphore("db", 1)], vec![flow("nightly")]);
+    world.submit("nightly");
+    world.submit("nightly");
+    let (first, second) = (world.start("engine-1"), world.start("engine-2"));
+    let holds = world.claim(first, "a", &[("db", 1)]).unwrap();
+    let other = world.claim(second, "a", &[("db", 1)]).unwrap();
+    let waits = world.claim(second, "b", &[("db", 1)]).unwrap();
+    let why = |world: &World, id| world.o().why(world.now, id).unwrap();
+    let waiting = why(&world, waits.id);
+    assert_eq!(waiting.who, Who { run: second.id, is_task: true, name: "nightly/load".into() });
+    assert_eq!((waiting.shown, waiting.waiting.len(), waiting.waiting[0].id), (Shown::AwaitingResource, 1, waits.id));
+    assert_eq!(waiting.reason, waiting.waiting[0].reason);
+    assert_eq!(why(&world, second.id).waiting.len(), 2);
+    let holding = why(&world, holds.id);
+    assert_eq!((holding.reason.as_str(), holding.waiting.len()), ("it has been executing for 0.0 s", 0));
+    world.end(first, holds.id, mirab_flow::Outcome::Completed).unwrap();
+    assert_eq!(why(&world, holds.id).reason, "it ended 0.0 s ago");
+    assert_eq!(why(&world, other.id).shown, Shown::As(mirab_flow::State::Running));
 }
 
 #[test]
@@ -101,7 +139,7 @@ fn every_live_state_has_a_reason() {
     let id = world.submit("n");
     assert_eq!(reason(&world, id), "offered to an engine for 0.0 s");
     let body = world.start("engine-1");
-    assert_eq!(reason(&world, id), "it executes since 0.0 s");
+    assert_eq!(reason(&world, id), "it has been executing for 0.0 s");
     world.fail(body).unwrap();
     assert_eq!(reason(&world, id), "its next attempt is due in 90 s");
     world.pass(seconds(90));

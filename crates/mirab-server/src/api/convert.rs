@@ -122,7 +122,8 @@ pub(crate) fn holder(orchestrator: &Orchestrator, (id, units, since): (ClaimId, 
     }
 }
 
-fn kind(is_task: bool) -> String {
+/// The word for what an id stands for.
+pub(crate) fn kind(is_task: bool) -> String {
     if is_task { "task".into() } else { "run".into() }
 }
 

@@ -49,10 +49,13 @@ impl ApiError {
 
     /// No run has this id.
     pub fn unknown_run(id: u64) -> Self {
-        Self {
-            code: "UnknownRun",
-            detail: format!("unknown run {id}: no run has this id on this server; list them with GET /api/runs"),
-        }
+        Self { code: "UnknownRun", detail: format!("unknown run {id}: no run has this id on this server") }
+    }
+
+    /// Neither a run nor a task that is live has this id.
+    pub fn unknown_run_or_task(id: u64) -> Self {
+        let detail = format!("unknown run {id}: no run, and no task of a live run, has this id on this server");
+        Self { code: "UnknownRun", detail }
     }
 
     /// No flow has this name.

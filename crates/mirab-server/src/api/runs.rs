@@ -199,8 +199,13 @@ pub(super) async fn find(app: &App, id: u64) -> ApiResult<wire::Run> {
 }
 
 pub(super) async fn stored(app: &App, id: u64) -> ApiResult<RunRecord> {
+    read(app, id).await?.ok_or_else(|| ApiError::unknown_run(id))
+}
+
+/// A run as it is stored.
+pub(super) async fn read(app: &App, id: u64) -> ApiResult<Option<RunRecord>> {
     let reader = app.reader.clone();
-    blocking(move || reader.run(ClaimId(id))).await??.ok_or_else(|| ApiError::unknown_run(id))
+    Ok(blocking(move || reader.run(ClaimId(id))).await??)
 }
 
 fn shown(orchestrator: &Orchestrator, record: RunRecord) -> wire::Run {

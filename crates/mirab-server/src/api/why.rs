@@ -1,17 +1,18 @@
-//! Why a run is not further.
+//! Why a run or a task is not further.
 use super::App;
 use super::convert::{self, word};
 use super::extract::Segment;
-use super::problem::ApiResult;
-use super::runs::stored;
+use super::problem::{ApiError, ApiResult};
+use super::runs::read;
 use axum::Json;
 use axum::extract::State as Shared;
 use mirab_core::ClaimId;
-use mirab_flow::{Shown, State};
+use mirab_flow::{RunRecord, Shown, State};
 use mirab_wire as wire;
 
-/// Say why a run is not further
-#[utoipa::path(get, path = "/api/runs/{id}/why", tag = "runs", params(("id" = u64, Path, description = "Id of the run")), responses(
+/// Say why a run, or a task of a live run, is not further
+#[utoipa::path(get, path = "/api/runs/{id}/why", tag = "runs",
+    params(("id" = u64, Path, description = "Id of the run, or of a task of a live run")), responses(
     (status = 200, description = "What it waits for", body = wire::Why),
     (status = "default", description = "A problem", body = wire::Problem, content_type = "application/problem+json"),
 ))]
@@ -19,21 +20,46 @@ pub(crate) async fn why(Shared(app): Shared<App>, Segment(id): Segment<u64>) -> 
     let supervisor = app.supervisor.clone();
     let live = app.host.query(move |orchestrator, now| {
         let why = orchestrator.why(now, ClaimId(id))?;
-        let project = &orchestrator.run(ClaimId(id))?.project;
+        let project = orchestrator.run(why.who.run)?.project.clone();
         let trouble =
-            supervisor.table().trouble(project).map(str::to_owned).filter(|_| why.shown == Shown::As(State::Pending));
-        let reason = trouble
-            .map_or(why.reason.clone(), |trouble| format!("{}; {}", why.reason, engines_fail(project, &trouble)));
+            supervisor.table().trouble(&project).map(str::to_owned).filter(|_| why.shown == Shown::As(State::Pending));
+        let reason = match trouble {
+            Some(trouble) => format!("{}; {}", why.reason, engines_fail(&project, &trouble)),
+            None => why.reason,
+        };
         let waiting = why.waiting.into_iter().map(|row| convert::waiting(orchestrator, row)).collect();
-        Some(wire::Why { id, state: why.shown.as_str().into(), reason, waiting })
+        Some(wire::Why {
+            id,
+            kind: convert::kind(why.who.is_task),
+            run_id: why.who.run.0,
+            project,
+            name: why.who.name,
+            state: why.shown.as_str().into(),
+            reason,
+            error: why.error.map(convert::failure),
+            waiting,
+        })
     });
     if let Some(why) = live.await? {
         return Ok(Json(why));
     }
-    let record = stored(&app, id).await?;
-    let state = word(record.state, None).to_owned();
-    let reason = record.message.unwrap_or_else(|| "it has ended".into());
-    Ok(Json(wire::Why { id, state, reason, waiting: Vec::new() }))
+    let Some(record) = read(&app, id).await? else { return Err(ApiError::unknown_run_or_task(id)) };
+    Ok(Json(ended(record)))
+}
+
+/// A run that is not live.
+fn ended(record: RunRecord) -> wire::Why {
+    wire::Why {
+        id: record.id.0,
+        kind: convert::kind(false),
+        run_id: record.id.0,
+        project: record.project,
+        name: record.flow,
+        state: word(record.state, None).into(),
+        reason: record.message.unwrap_or_else(|| "it has ended".into()),
+        error: record.error.map(convert::failure),
+        waiting: Vec::new(),
+    }
 }
 
 /// Said wherever someone may wonder why nothing starts.

@@ -47,7 +47,9 @@ fn requests_that_make_no_sense_are_refused_before_anything_is_stored() {
     assert_eq!(code(server.client.run(4711)), "UnknownRun");
     assert_eq!(code(server.client.run_events(4711)), "UnknownRun");
     assert_eq!(code(server.client.run_tasks(4711)), "UnknownRun");
-    assert_eq!(code(server.client.why(4711)), "UnknownRun");
+    let nobody = problem(server.client.why(4711));
+    assert_eq!(nobody.code, "UnknownRun");
+    assert!(nobody.detail.contains("no task of a live run, has this id") && !nobody.detail.contains("GET"));
     assert_eq!(code(server.client.cancel_run(4711)), "UnknownRun");
 }
 

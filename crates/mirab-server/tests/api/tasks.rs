@@ -21,6 +21,11 @@ fn the_second_task_waits_for_the_first_and_says_so() {
         (second.id, "task", lease_b.id, "nightly/load")
     );
     assert_eq!((row.blocked_on[0].holders[0].id, row.blocked_on[0].holders[0].kind.as_str()), (first.id, "task"));
+    let why = server.client.why(second.id).unwrap();
+    assert_eq!((why.kind.as_str(), why.run_id, why.name.as_str()), ("task", lease_b.id, "nightly/load"));
+    assert_eq!((why.state.as_str(), &why.reason), ("AwaitingResource", &why.waiting[0].reason));
+    let executing = server.client.why(first.id).unwrap();
+    assert_eq!((executing.state.as_str(), executing.waiting.len()), ("Running", 0));
     let (answer, answered) = mpsc::channel();
     let (waiter, lease) = (b.clone(), lease_b.clone());
     std::thread::spawn(move || answer.send(waiter.claim(&lease, "load-1", &[("db", 1)], 60.0)));
