@@ -24,7 +24,7 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Reads the files of all directories and of the home.
     pub fn read(dirs: &[PathBuf], home: &Path, given: &Given) -> Result<Self, ServeError> {
-        let mut files: Vec<(PathBuf, ConfigFile)> = Vec::new();
+        let mut files: Vec<ConfigFile> = Vec::new();
         let mut named: Vec<NamedDir> = Vec::new();
         for dir in dirs {
             let absolute = absolute(dir)?;
@@ -32,16 +32,17 @@ impl Loaded {
                 continue;
             }
             let role = if files.is_empty() { Role::First } else { Role::Further };
-            let file = ConfigFile::read(dir, role)?;
+            // By its full path: errors and origins name the same file the same way, from wherever it is served.
+            let file = ConfigFile::read(&absolute, role)?;
             named.push(name(&absolute, &file, &named)?);
-            files.push((dir.clone(), file));
+            files.push(file);
         }
-        files.push((home.to_owned(), ConfigFile::read(home, Role::Home)?));
+        files.push(ConfigFile::read(home, Role::Home)?);
         let mut declarations = Declarations::default();
-        for (_, file) in &files {
+        for file in &files {
             declarations.add(file)?;
         }
-        let first = files.swap_remove(0).1;
+        let first = files.swap_remove(0);
         let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
         let settings = ServerSettings::settle(given, |name| std::env::var(name).ok(), &first, cpus)?;
         Ok(Self { dirs: named, settings, aging: first.aging, declarations, pools: first.pools })

@@ -1,6 +1,6 @@
 //! Serving directories: at start, and one more while the server runs.
 use crate::catalog::{self, Catalog, ServedProject};
-use crate::config::{ConfigFile, Declarations, Role};
+use crate::config::{ConfigError, ConfigFile, Declarations, Role};
 use crate::discovery::{DiscoveryError, discover, specs};
 use crate::host::Host;
 use crate::loaded::{NamedDir, absolute, project_name};
@@ -14,8 +14,16 @@ use tokio::sync::Mutex;
 /// Why a directory cannot be served besides.
 pub(crate) enum AddError {
     Store(StoreUnavailable),
+    /// Its `mirab.toml`, alone or beside what is declared already.
+    Config(String),
     /// What is wrong and what to do.
     Refused(String),
+}
+
+impl From<ConfigError> for AddError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error.to_string())
+    }
 }
 
 /// How directories come to be served.
@@ -60,7 +68,7 @@ impl Projects {
         let _one_at_a_time = self.adding.lock().await;
         let this = self.clone();
         let looked = tokio::task::spawn_blocking(move || this.look_at(&path)).await;
-        let (project, specs, declarations, new) = looked.map_err(refused)?.map_err(AddError::Refused)?;
+        let (project, specs, declarations, new) = looked.map_err(refused)??;
         let record = ProjectRecord { name: project.name.clone(), path: project.dir.to_string_lossy().into_owned() };
         let (catalog, served) = (self.catalog.clone(), project.clone());
         let told = host.call(move |orchestrator, now| {
@@ -71,7 +79,7 @@ impl Projects {
             serve(orchestrator, now, record, specs);
             Ok(())
         });
-        told.await.map_err(AddError::Store)?.map_err(AddError::Refused)?;
+        told.await.map_err(AddError::Store)?.map_err(AddError::Config)?;
         let mut table = supervisor.table();
         table.dirs.insert(project.name.clone(), project.dir.clone());
         table.outdate(&project.name);
@@ -84,8 +92,8 @@ impl Projects {
     fn look_at(
         &self,
         path: &Path,
-    ) -> Result<(ServedProject, Vec<FlowSpec>, Declarations, Vec<ResourceConfig>), String> {
-        let dir = absolute(path).map_err(|error| error.to_string())?;
+    ) -> Result<(ServedProject, Vec<FlowSpec>, Declarations, Vec<ResourceConfig>), AddError> {
+        let dir = absolute(path).map_err(|error| AddError::Refused(error.to_string()))?;
         let known = catalog::read(&self.catalog)
             .projects()
             .find(|project| project.dir == dir)
@@ -95,13 +103,14 @@ impl Projects {
             // Its file was read at the start; changed totals are no business of a second look at its flows.
             Some(name) => (name, Vec::new()),
             None => {
-                let file = ConfigFile::read(&dir, Role::Further).map_err(|error| error.to_string())?;
-                let name = project_name(&dir, &file).map_err(|error| error.to_string())?;
-                (name, declarations.add(&file).map_err(|error| error.to_string())?)
+                let file = ConfigFile::read(&dir, Role::Further)?;
+                let name = project_name(&dir, &file)?;
+                (name, declarations.add(&file)?)
             }
         };
-        self.check_name(&name, &dir)?;
-        let (project, specs) = self.finder.find(NamedDir { name, dir }).map_err(|error| error.to_string())?;
+        self.check_name(&name, &dir).map_err(AddError::Config)?;
+        let found = self.finder.find(NamedDir { name, dir });
+        let (project, specs) = found.map_err(|error| AddError::Refused(error.to_string()))?;
         Ok((project, specs, declarations, new))
     }
 

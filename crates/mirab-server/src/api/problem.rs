@@ -26,7 +26,7 @@ fn status_of(code: &str) -> StatusCode {
         | "ResourceOnOtherShard"
         | "TemplateError" => StatusCode::UNPROCESSABLE_ENTITY,
         // A task is told by the code; its claim was understood and can never be granted.
-        "ResourceDeadlock" | "InvalidParams" => StatusCode::UNPROCESSABLE_ENTITY,
+        "ResourceDeadlock" | "InvalidParams" | "InvalidConfig" => StatusCode::UNPROCESSABLE_ENTITY,
         "BadRequest" => StatusCode::BAD_REQUEST,
         "Unauthorized" => StatusCode::UNAUTHORIZED,
         "ResourceInUse" | "StaleLease" => StatusCode::CONFLICT,
@@ -45,6 +45,11 @@ impl ApiError {
     /// Parameters do not fit the flow.
     pub fn invalid_params(detail: String) -> Self {
         Self { code: "InvalidParams", detail }
+    }
+
+    /// A `mirab.toml` cannot be used, or not together with the others.
+    pub fn invalid_config(detail: String) -> Self {
+        Self { code: "InvalidConfig", detail }
     }
 
     /// No run has this id.

@@ -20,6 +20,7 @@ pub(crate) async fn add(
     let added = app.projects.add(&app.host, &app.supervisor, request.path.into()).await;
     added.map(Json).map_err(|error| match error {
         crate::projects::AddError::Store(error) => error.into(),
+        crate::projects::AddError::Config(detail) => ApiError::invalid_config(detail),
         crate::projects::AddError::Refused(detail) => ApiError::bad_request(detail),
     })
 }

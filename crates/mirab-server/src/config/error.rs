@@ -5,7 +5,7 @@ use std::ops::Range;
 /// A place in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file as the user would name it.
+    /// The file by its full path.
     pub file: String,
     /// From 1.
     pub line: usize,

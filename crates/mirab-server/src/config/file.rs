@@ -59,8 +59,8 @@ impl ConfigFile {
     /// # Errors
     /// When it cannot be read or something in it is wrong.
     pub fn read(dir: &Path, role: Role) -> Result<Self, ConfigError> {
-        let path = dir.strip_prefix(".").unwrap_or(dir).join(FILE_NAME);
-        match std::fs::read_to_string(dir.join(FILE_NAME)) {
+        let path = dir.join(FILE_NAME);
+        match std::fs::read_to_string(&path) {
             Ok(text) => Self::parse(&path.to_string_lossy(), &text, role),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(ConfigError::of(format!("{} cannot be read: {error}", path.display()))),

@@ -52,7 +52,7 @@ impl Declarations {
         self.by_name.values().map(|resource| resource.config.clone()).collect()
     }
 
-    /// Where the name or pattern was declared, as `mirab.toml:3`.
+    /// Where the name or pattern was declared, as `/srv/shop/mirab.toml:3`.
     #[must_use]
     pub fn origin(&self, declared_as: &str) -> Option<String> {
         self.by_name.get(declared_as).map(|resource| resource.place.origin())

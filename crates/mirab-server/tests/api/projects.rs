@@ -66,10 +66,16 @@ fn a_directory_that_does_not_fit_is_refused() {
     let (world, server) = server("[resources]\ndb = 1", &[flow("nightly", json!({}))]);
     let refused = |name: &str, config: &str| {
         let dir = write_project(&world.path(name), config, &[]);
-        problem(server.client.add_project(&add(&dir))).detail
+        let refused = problem(server.client.add_project(&add(&dir)));
+        assert_eq!((refused.code.as_str(), refused.status), ("InvalidConfig", 422), "{}", refused.detail);
+        refused.detail
     };
     let differs = refused("a", "[resources]\ndb = 2");
-    assert!(differs.contains("resource \"db\" is a semaphore of 2 here, but a semaphore of 1 at"), "{differs}");
+    let full = |name: &str| world.path(name).canonicalize().unwrap().join("mirab.toml").display().to_string();
+    let (here, there) = (full("a"), full("shop"));
+    assert!(differs.starts_with(&format!("{here}:3:1: resource \"db\" is a semaphore of 2 here")), "{differs}");
+    assert!(differs.contains(&format!("but a semaphore of 1 at {there}:")), "{differs}");
+    assert!(refused("e", "[resources]\ndb =").starts_with(&full("e")));
     let doubled = refused("b", "project = \"shop\"");
     assert!(doubled.contains("project \"shop\" is served already, from"), "{doubled}");
     let elsewhere = refused("c", "port = 80");
@@ -79,7 +85,9 @@ fn a_directory_that_does_not_fit_is_refused() {
     );
     let dir = write_project(&world.path("d"), "", &[]);
     std::fs::write(dir.join("discovery-fails"), "").unwrap();
-    let failed = problem(server.client.add_project(&add(&dir))).detail;
+    let failed = problem(server.client.add_project(&add(&dir)));
+    assert_eq!(failed.code, "BadRequest");
+    let failed = failed.detail;
     assert!(failed.contains("interpreter.py failed") && failed.contains("SyntaxError: bad"), "{failed}");
     assert_eq!(server.client.flows().unwrap().projects.len(), 1);
 }
