@@ -47,7 +47,7 @@ pub struct Param {
     /// Its annotation as text: `int`, `str`, `float`, `bool`, ...; `None` when there is none.
     pub annotation: Option<String>,
     /// Its default, where it is JSON.
-    #[schema(value_type = Object, nullable)]
+    #[schema(value_type = serde_json::Value)]
     pub default: Option<serde_json::Value>,
 }
 

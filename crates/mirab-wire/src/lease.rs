@@ -78,7 +78,7 @@ pub struct Complete {
     pub fence: u64,
     /// What the flow returned, where it is JSON.
     #[serde(default)]
-    #[schema(value_type = Object, nullable)]
+    #[schema(value_type = Value, required = false)]
     pub result: Option<Value>,
 }
 

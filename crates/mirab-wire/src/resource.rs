@@ -26,7 +26,7 @@ pub struct Resource {
     pub waiters: u64,
     /// The declaration that it comes from: its own name, or a pattern such as `api:*`.
     pub declared_as: String,
-    /// Where it was declared, as `mirab.toml:3`; `None` for the product's own (`pool:default`, `flow:shop/nightly`).
+    /// Where it was declared, as `/srv/shop/mirab.toml:3`; `None` for the product's own (`pool:default`, `flow:shop/nightly`).
     pub origin: Option<String>,
 }
 

@@ -64,7 +64,7 @@ pub struct Run {
     /// When it reached a terminal state.
     pub ended_at: Option<f64>,
     /// What the flow returned, where it is JSON.
-    #[schema(value_type = Object, nullable)]
+    #[schema(value_type = Value)]
     pub result: Option<Value>,
     /// How its latest attempt failed.
     pub error: Option<Failure>,
@@ -139,11 +139,11 @@ pub struct Event {
     pub task_id: Option<u64>,
     /// `run.state`, `task.state`, `run.skipped`, `resource.exhausted`, ...
     pub kind: String,
-    /// The state it went to, for changes of state.
+    /// The state it went to, for changes of state, as it is stored: `Waiting` for both `Queued` and `AwaitingResource`.
     pub state: Option<String>,
     /// Why.
     pub reason: String,
-    /// Who or what caused it: `api`, `gate`, `engine:3`, `server`.
+    /// Who or what caused it: `api`, `gate`, `engine-1`, `server`.
     pub cause: String,
 }
 

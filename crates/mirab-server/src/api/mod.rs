@@ -24,10 +24,9 @@ use crate::wakers::Wakers;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::response::{IntoResponse, Json, Response};
-use axum::routing::get;
 use mirab_store::Reader;
 use problem::ApiError;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, LazyLock, RwLock};
 use tokio::sync::watch;
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
@@ -77,6 +76,16 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(projects::add))
         .routes(routes!(settings::get, settings::patch))
         .routes(routes!(health::get))
+        .routes(routes!(document))
+}
+
+/// Show this document
+#[utoipa::path(get, path = "/api/openapi.json", tag = "settings", responses(
+    (status = 200, description = "The OpenAPI document of this version", body = Object),
+))]
+async fn document() -> Json<&'static OpenApi> {
+    static DOCUMENT: LazyLock<OpenApi> = LazyLock::new(openapi);
+    Json(&DOCUMENT)
 }
 
 /// The OpenAPI document of this version.
@@ -87,10 +96,8 @@ pub fn openapi() -> OpenApi {
 
 /// The whole service.
 pub(crate) fn router(app: App) -> Router {
-    let (routes, document) = routes().split_for_parts();
-    let serve_document = async move || Json(document);
+    let (routes, _) = routes().split_for_parts();
     routes
-        .route("/api/openapi.json", get(serve_document))
         .fallback(nothing_there)
         .method_not_allowed_fallback(nothing_there)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))

@@ -25,5 +25,11 @@ fn the_server_tells_its_document() {
     let served: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert_eq!(served, serde_json::to_value(mirab_server::openapi()).unwrap());
     assert!(served["paths"]["/api/runs"]["post"]["requestBody"].is_object());
+    assert!(served["paths"]["/api/openapi.json"]["get"].is_object());
+    // A flow may return any JSON, and so may its defaults be.
+    for (name, field) in [("Run", "result"), ("Complete", "result"), ("Param", "default")] {
+        let schema = served["components"]["schemas"][name]["properties"][field].as_object().unwrap();
+        assert!(schema.keys().all(|key| key == "description"), "{name}.{field}: {schema:?}");
+    }
     assert!(served["components"]["schemas"]["Problem"]["properties"]["code"].is_object());
 }
