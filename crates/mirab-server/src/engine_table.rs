@@ -35,7 +35,7 @@ pub(crate) struct Engine {
     since: Instant,
     /// Its end is no failed start: it took a run, lived for a while, or was told to end.
     is_proven: bool,
-    /// Its project was looked at again since it started: it may have old code in memory.
+    /// Its project was looked at again since it started, or it is of an earlier server: it may have old code in memory.
     is_outdated: bool,
     killed_for: Option<String>,
 }
@@ -76,8 +76,10 @@ impl EngineTable {
     /// The table as an earlier server left it in the file at `path`.
     pub fn restore(path: PathBuf, max_engines: u64) -> Self {
         let file = EngineFile::read(&path);
-        // Whether one of them is idle shows when it asks for work; until then it counts as about to.
-        let adopted = |record: EngineRecord| (record.worker.clone(), Engine { is_proven: true, ..Engine::new(record) });
+        // Files may have changed since they started: they bring to an end what they have, and get nothing new.
+        let adopted = |record: EngineRecord| {
+            (record.worker.clone(), Engine { is_proven: true, is_outdated: true, ..Engine::new(record) })
+        };
         let engines = file.engines.into_iter().map(adopted).collect();
         Self {
             max_engines,

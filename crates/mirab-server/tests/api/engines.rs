@@ -121,6 +121,34 @@ fn engines_survive_the_server_and_find_the_next_one() {
 }
 
 #[test]
+fn an_engine_of_an_earlier_server_gets_no_new_work() {
+    let world = World::new("", &[flow("nightly", json!({}))]).engines(2);
+    let server = world.start();
+    let gate = world.path("gate");
+    let busy = server.submit_with("nightly", json!({"until": gate}));
+    server.until(busy.id, "Running");
+    let idle = server.submit("nightly");
+    server.until(idle.id, "Completed");
+    let old: Vec<u32> = engines(&server).iter().map(|engine| engine.pid).collect();
+    assert_eq!(old.len(), 2);
+    // As a crash would: also the idle one lives on.
+    drop(server);
+    let server = world.start();
+    let next = server.submit_with("nightly", json!({"until": world.path("second")}));
+    server.until(next.id, "Running");
+    let taker = engines(&server).into_iter().find(|engine| engine.run_id == Some(next.id)).unwrap();
+    assert!(!old.contains(&taker.pid), "{taker:?}");
+    // The busy one ends once its run has.
+    open(&gate);
+    assert_eq!(server.until(busy.id, "Completed").attempt, 1);
+    for pid in old {
+        until("the old engines to end", || (!is_alive(pid)).then_some(()));
+    }
+    open(&world.path("second"));
+    server.until(next.id, "Completed");
+}
+
+#[test]
 fn an_engine_that_died_while_the_server_was_away_is_known_at_once() {
     let world = World::new("", &[flow("nightly", json!({}))]);
     let server = world.start();
