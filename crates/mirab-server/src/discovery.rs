@@ -3,8 +3,9 @@ use crate::process::{open_pidfd, signal_group, wait_for_exit};
 use mirab_flow::FlowSpec;
 use mirab_wire::{BrokenFile, Discovery, Failure, FoundFlow};
 use rustix::process::Signal;
-use std::fs::File;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -52,7 +53,7 @@ pub enum DiscoveryError {
 /// Runs the discovery process of an interpreter; its output goes to `log`, its finding comes through `answer`.
 pub(crate) fn discover(python: &Path, dir: &Path, log: &Path, answer: &Path) -> Result<Discovery, DiscoveryError> {
     let failed = |why: String| DiscoveryError::Failed { dir: dir.to_owned(), python: python.to_owned(), why };
-    let output = File::create(log).and_then(|file| Ok((file.try_clone()?, file)));
+    let output = owner_only(log).and_then(|file| Ok((file.try_clone()?, file)));
     let (out, err) = output.map_err(|error| failed(format!("{} cannot be written: {error}", log.display())))?;
     // -P: files of the directory must not stand in for modules that the discovery itself needs.
     let mut command = Command::new(python);
@@ -75,6 +76,13 @@ pub(crate) fn discover(python: &Path, dir: &Path, log: &Path, answer: &Path) -> 
             })
             .map_err(failed),
     }
+}
+
+/// An empty file that only its owner can read, also where there is one from a time when others could.
+fn owner_only(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
 }
 
 /// `None` when it took too long and was killed.
@@ -150,4 +158,23 @@ fn spec(project: &str, flow: &FoundFlow) -> Result<FlowSpec, String> {
 pub(crate) fn nanos(seconds: f64) -> Option<u64> {
     let nanos = seconds * 1e9;
     (nanos >= 0.0 && nanos < u64::MAX as f64).then_some(nanos as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_user_code_prints_is_for_its_owner_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("discovery.log");
+        std::fs::write(&path, "earlier").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        for _ in 0..2 {
+            owner_only(&path).unwrap();
+            let found = std::fs::metadata(&path).unwrap();
+            assert_eq!((found.permissions().mode() & 0o777, found.len()), (0o600, 0));
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
 }
