@@ -111,6 +111,32 @@ def test_a1_a_rerun_that_returns_is_completed(served: Served) -> None:
     assert api.completed(run) == ["stubborn"]
 
 
+def test_a1_a_body_that_began_is_not_begun_again_unasked(served: Served) -> None:
+    api, gates = served.api, served.gates
+    names = [f"began {number}" for number in range(10)]
+    for name in names:
+        run = api.hold(name)
+        gates.wait_for(name)
+        # However early the body is lost, it is known by then that it executes.
+        kill_engine_of(served, run)
+        crashed = api.in_state(run, "Crashed")
+        assert (crashed["attempt"], crashed["message"]) == (1, "engine process ended by signal 9")
+    assert [name for name in gates.arrivals if name in names] == names
+
+
+def test_a1_an_engine_that_hangs_is_killed_when_its_lease_has_lapsed(served: Served) -> None:
+    api, gates = served.api, served.gates
+    run, waiter = api.hold("hanging", resources={"db": 1}), api.hold("waiter", resources={"db": 1})
+    gates.wait_for("hanging")
+    os.kill(api.engine_of(run)["pid"], signal.SIGSTOP)
+    gates.let("waiter")
+    api.completed(waiter)
+    crashed = api.run(run)
+    assert (crashed["state"], crashed["message"]) == ("Crashed", "no heartbeat for 15 s")
+    # It was reaped before its units went on.
+    gates.wait_gone("hanging")
+
+
 def test_a1_what_the_body_started_ends_with_its_engine(served: Served) -> None:
     api, gates = served.api, served.gates
     run = api.submit("starts_a_child")["id"]

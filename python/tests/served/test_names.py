@@ -40,7 +40,9 @@ COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 @pytest.fixture(scope="module")
 def server() -> Iterator[Served]:
     names = [*NAMES, DECOMPOSED]
-    with serving("[resources]\n" + "".join(f"{json.dumps(name, ensure_ascii=False)} = 1\n" for name in names)) as server:
+    with serving(
+        "[resources]\n" + "".join(f"{json.dumps(name, ensure_ascii=False)} = 1\n" for name in names)
+    ) as server:
         yield server
 
 
