@@ -1,12 +1,12 @@
 //! `mirab serve` with the real server: it starts, takes further directories, ends, and says what keeps it from starting.
 mod scripted;
 
-use scripted::{Said, TestHome};
+use scripted::{Said, TestHome, until};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 const FLOW: &str = "from mirab import flow\n\n@flow\ndef nightly(rows: int = 10):\n    return rows\n";
 
@@ -21,22 +21,37 @@ fn project(home: &TestHome, name: &str) -> PathBuf {
 struct Server {
     child: Child,
     line: String,
+    rest: BufReader<ChildStdout>,
+    warnings: PathBuf,
 }
 
 impl Server {
     /// Returns once the server has said where it is.
     fn start(home: &TestHome, args: &str) -> Self {
         let mut command = home.command_with_python(args);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let warnings = home.path().join("warnings");
+        let stderr = std::fs::File::create(&warnings).unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { child, line }
+        let mut rest = BufReader::new(child.stdout.take().unwrap());
+        rest.read_line(&mut line).unwrap();
+        Self { child, line, rest, warnings }
     }
 
-    /// Asks it to end, as a service manager does.
-    fn stop(mut self) -> Option<i32> {
+    /// Waits until standard error has so many lines.
+    fn warnings(&self, lines: usize) -> String {
+        until(|| {
+            let text = std::fs::read_to_string(&self.warnings).unwrap();
+            (text.lines().count() >= lines).then_some(text)
+        })
+    }
+
+    /// Asks it to end, as a service manager does; gives its exit code, and what it said on the way out.
+    fn stop(mut self) -> (Option<i32>, String) {
         Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        self.child.wait().unwrap().code()
+        let mut said = String::new();
+        self.rest.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
     }
 }
 
@@ -59,9 +74,10 @@ fn a_second_serve_adds_its_directories_to_the_first() {
     let server = Server::start(&home, "serve shop --port 0");
     let shown = home.path().display();
     assert!(server.line.starts_with("serving shop at http://127.0.0.1:"), "{}", server.line);
-    assert!(server.line.ends_with(&format!(" (home {shown})\n")), "{}", server.line);
+    assert!(server.line.ends_with(&format!(" (home {shown}): 1 flow\n")), "{}", server.line);
     let second = mirab(&home, "serve lab --port 80");
     assert!(second.exit == 0 && second.out.starts_with("added lab to the server at http://"), "{second:?}");
+    assert!(second.out.ends_with(": 1 flow\n"), "{second:?}");
     assert!(second.err.contains("--port had no effect"), "{second:?}");
     let flows: Value = serde_json::from_str(&mirab(&home, "flows --json").out).unwrap();
     let names: Vec<_> = flows["flows"].as_array().unwrap().iter().map(|flow| flow["project"].as_str()).collect();
@@ -70,7 +86,7 @@ fn a_second_serve_adds_its_directories_to_the_first() {
     assert!(said.exit == 2 && said.err.contains("nowhere is not a directory"), "{said:?}");
     let said = mirab(&home, "submit nightly");
     assert!(said.exit == 4 && said.err.starts_with("error[UnknownFlow]"), "{said:?}");
-    assert_eq!(server.stop(), Some(0));
+    assert_eq!(server.stop(), (Some(0), String::new()));
     assert_eq!(mirab(&home, "ps").exit, 3);
 }
 
@@ -104,6 +120,44 @@ fn a_file_that_does_not_import_is_told_and_the_rest_is_served() {
     std::fs::write(dir.join("bad.py"), "import mirab\nimport nothing_of_this_name\n").unwrap();
     let server = Server::start(&home, "serve shop --port 0");
     assert!(server.line.starts_with("serving shop"), "{}", server.line);
+    let told = format!("{}/bad.py did not import: ModuleNotFoundError: No module named", dir.display());
+    let warned = server.warnings(1);
+    assert!(warned.starts_with(&format!("warning: {told}")) && warned.lines().count() == 1, "{warned}");
+    let again = mirab(&home, "serve shop");
+    assert_eq!((again.exit, again.out.as_str()), (0, "looked again at shop: 1 flow\n"));
+    assert!(again.err.starts_with(&format!("warning: {told}")), "{}", again.err);
     let said = mirab(&home, "flows");
     assert!(said.out.contains("bad.py did not import: ModuleNotFoundError") && said.out.contains("shop/nightly"));
+}
+
+#[test]
+fn a_directory_without_flows_is_warned_of() {
+    let home = TestHome::new();
+    for name in ["empty", "bare"] {
+        std::fs::create_dir_all(home.path().join(name)).unwrap();
+    }
+    let server = Server::start(&home, "serve empty --port 0");
+    assert!(server.line.ends_with(": 0 flows\n"), "{}", server.line);
+    let told = |name: &str| format!("warning: no flows found in {}\n", home.path().join(name).display());
+    assert_eq!(server.warnings(1), told("empty"));
+    let added = mirab(&home, "serve bare");
+    assert_eq!((added.exit, added.err), (0, told("bare")));
+}
+
+#[test]
+fn runs_that_go_on_without_the_server_are_counted_when_it_ends() {
+    let home = TestHome::new();
+    let gate = home.path().join("gate");
+    let wait = format!("    import os, time\n    while not os.path.exists({gate:?}):\n        time.sleep(0.02)\n");
+    std::fs::write(project(&home, "shop").join("flows.py"), FLOW.replace("    return", &(wait + "    return")))
+        .unwrap();
+    let server = Server::start(&home, "serve shop --port 0");
+    mirab(&home, "submit nightly");
+    until(|| mirab(&home, "ps").out.contains("Running").then_some(()));
+    let told = "1 run goes on; serve again on this home to collect it\n";
+    assert_eq!(server.stop(), (Some(0), told.to_owned()));
+    std::fs::write(&gate, "").unwrap();
+    let server = Server::start(&home, "serve shop --port 0");
+    until(|| mirab(&home, "ps").out.contains("Completed").then_some(()));
+    server.stop();
 }

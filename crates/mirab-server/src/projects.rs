@@ -51,7 +51,8 @@ impl Finder {
         let mut found = discover(&self.python, &project.dir, &log, &log.with_extension("json"))?;
         let specs = specs(&project.name, &mut found);
         for broken in &found.broken {
-            tracing::warn!("{} of project {} did not import: {}", broken.file, project.name, broken.error.message);
+            // Whoever asked to serve it is told by the answer.
+            tracing::info!("{} of project {} did not import: {}", broken.file, project.name, broken.error.message);
         }
         Ok((ServedProject { name: project.name, dir: project.dir, found }, specs))
     }

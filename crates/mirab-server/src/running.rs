@@ -96,19 +96,22 @@ impl Running {
         Ok(Signals { runtime: &inner.runtime, interrupted, terminated })
     }
 
-    /// Answers what is being asked, ends idle engines, and leaves busy ones to the next server of this home.
-    pub fn stop(mut self) {
-        let Some(Inner { parts, runtime, server }) = self.inner.take() else { return };
-        runtime.block_on(async {
+    /// Answers what is being asked, ends idle engines, and leaves busy ones to the next server of this home: gives how many
+    /// runs go on.
+    pub fn stop(mut self) -> u64 {
+        let Some(Inner { parts, runtime, server }) = self.inner.take() else { return 0 };
+        let going_on = runtime.block_on(async {
             parts.supervisor.hire_no_more();
             let _ = parts.stop.send(true);
-            parts.supervisor.end_idle().await;
+            let going_on = parts.supervisor.end_idle().await;
             if tokio::time::timeout(STOP_LIMIT, server).await.is_err() {
                 tracing::warn!("some calls did not end within {} seconds", STOP_LIMIT.as_secs());
             }
+            going_on
         });
         parts.home.withdraw();
         end(parts, runtime);
+        going_on
     }
 }
 

@@ -55,18 +55,17 @@ impl ServeOptions {
 
 /// Serves until SIGINT or SIGTERM. `ready` is told where, once requests are answered.
 ///
-/// Idle engines end with the server; busy ones go on, and find the next server of this home.
+/// Idle engines end with the server; busy ones go on, and find the next server of this home. Gives how many runs go on.
 ///
 /// # Errors
 /// When the server cannot be started.
-pub fn serve(options: ServeOptions, ready: impl FnOnce(&Running)) -> Result<(), ServeError> {
+pub fn serve(options: ServeOptions, ready: impl FnOnce(&Running)) -> Result<u64, ServeError> {
     let running = start(options)?;
     // Before anyone is told: who reads where it answers may end it at once.
     let signals = running.signals()?;
     ready(&running);
     signals.wait();
-    running.stop();
-    Ok(())
+    Ok(running.stop())
 }
 
 /// Starts a server and returns once it answers requests.

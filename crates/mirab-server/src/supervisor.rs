@@ -82,14 +82,15 @@ impl Supervisor {
         self.table().stopping = true;
     }
 
-    /// Ends what is idle and lets what is busy go on: those engines find the next server of this home.
-    pub async fn end_idle(&self) {
-        let Ok(busy) = self.host.query(|orchestrator, _| busy(orchestrator)).await else { return };
+    /// Ends what is idle and lets what is busy go on: those engines find the next server of this home. Gives how many are busy.
+    pub async fn end_idle(&self) -> u64 {
+        let Ok(busy) = self.host.query(|orchestrator, _| busy(orchestrator)).await else { return 0 };
         for (worker, engine) in self.table().engines() {
             if !busy.contains_key(worker) {
                 signal_group(engine.record.pid, Signal::TERM);
             }
         }
+        busy.len() as u64
     }
 
     async fn adopt(&self) {

@@ -4,7 +4,7 @@ use crate::output::{Output, clean};
 use crate::session::Session;
 use mirab_client::{Client, Home};
 use mirab_server::{DiscoveryError, Running, ServeError, ServeOptions};
-use mirab_wire::{AddProject, Project, ServerFile};
+use mirab_wire::{AddProject, BrokenFile, FlowList, Project, ServerFile};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use tracing_subscriber::EnvFilter;
@@ -59,7 +59,12 @@ pub(crate) fn execute(args: Args, session: &mut Session) -> Result<Exit, Failure
     // A reader that is gone, or a full disk behind the output, is no reason to stop serving.
     let served = mirab_server::serve(options, |running| drop(announce(running, &home, out)));
     match served {
-        Ok(()) => Ok(Exit::Success),
+        Ok(going_on) => {
+            if going_on > 0 && !out.json {
+                drop(out.line(left_to_themselves(going_on)));
+            }
+            Ok(Exit::Success)
+        }
         Err(ServeError::AlreadyServing { url }) => add(&args, &home, &url, out),
         Err(error) => Err(refused(error)),
     }
@@ -75,38 +80,64 @@ fn log_to_stderr() {
 fn announce(running: &Running, home: &Home, out: &mut Output) -> Result<(), Failure> {
     let url = running.url();
     if out.json {
-        return out.json(&ServerFile { url: url.into(), pid: std::process::id() });
+        out.json(&ServerFile { url: url.into(), pid: std::process::id() })?;
     }
-    let flows = Client::at(url, home.token()?).flows()?;
-    let names: Vec<String> = flows.projects.iter().map(|project| clean(&project.name)).collect();
-    out.line(format!("serving {} at {url} (home {})", names.join(", "), running.home().display()))
+    let list = Client::at(url, home.token()?).flows()?;
+    if !out.json {
+        let names: Vec<String> = list.projects.iter().map(|project| clean(&project.name)).collect();
+        let (names, found) = (names.join(", "), counted(list.flows.len()));
+        out.line(format!("serving {names} at {url} (home {}): {found}", running.home().display()))?;
+    }
+    list.projects.iter().for_each(|project| warn_of(project, count_of(&list, project)));
+    Ok(())
 }
 
-/// The log of the server says so too, but that is not before the eyes of whoever added the directory.
-fn warn_of_broken(project: &Project) {
-    for broken in &project.broken {
-        let (kind, message) = (clean(&broken.error.kind), clean(&broken.error.message));
-        eprintln!("warning: {}/{} did not import: {kind}: {message}", clean(&project.path), clean(&broken.file));
+fn left_to_themselves(runs: u64) -> String {
+    match runs {
+        1 => "1 run goes on; serve again on this home to collect it".into(),
+        _ => format!("{runs} runs go on; serve again on this home to collect them"),
+    }
+}
+
+fn count_of(list: &FlowList, project: &Project) -> usize {
+    list.flows.iter().filter(|flow| flow.project == project.name).count()
+}
+
+fn counted(flows: usize) -> String {
+    if flows == 1 { "1 flow".into() } else { format!("{flows} flows") }
+}
+
+/// Of what a person would miss in a directory that is served now.
+fn warn_of(project: &Project, flows: usize) {
+    let path = clean(&project.path);
+    if flows == 0 {
+        eprintln!("warning: no flows found in {path}");
+    }
+    for BrokenFile { file, error } in &project.broken {
+        let last = error.message.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        eprintln!("warning: {path}/{} did not import: {}: {}", clean(file), clean(&error.kind), clean(last.trim()));
     }
 }
 
 /// Hands the directories to the server that holds the home.
 fn add(args: &Args, home: &Home, url: &str, out: &mut Output) -> Result<Exit, Failure> {
     let client = Client::at(url, home.token()?);
+    let before = client.flows()?;
     for dir in args.dirs() {
         let not_there = |_| refused(ServeError::NotADirectory { path: dir.clone() });
         let path = dir.canonicalize().map_err(not_there)?.to_string_lossy().into_owned();
+        let was_served = before.projects.iter().any(|project| project.path == path);
         let project = client.add_project(&AddProject { path })?;
+        let (name, flows) = (clean(&project.name), count_of(&client.flows()?, &project));
         if out.json {
             out.json(&project)?;
+        } else if was_served {
+            out.line(format!("looked again at {name}: {}", counted(flows)))?;
         } else {
-            out.line(format!(
-                "added {} to the server at {url} (home {})",
-                clean(&project.name),
-                home.path().display()
-            ))?;
+            let home = home.path().display();
+            out.line(format!("added {name} to the server at {url} (home {home}): {}", counted(flows)))?;
         }
-        warn_of_broken(&project);
+        warn_of(&project, flows);
     }
     let late = args.late_flags();
     if !late.is_empty() {

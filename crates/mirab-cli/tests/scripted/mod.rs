@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// `METHOD PATH`, and the body.
 type Request = (String, Value);
@@ -167,6 +167,18 @@ impl Drop for TestHome {
 /// The interpreter that the tests of the repository use.
 pub fn interpreter() -> PathBuf {
     std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into()).into()
+}
+
+/// Looks until there is something; generous, since the limit is only reached when something is wrong.
+pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < give_up, "waited too long");
+        std::thread::yield_now();
+    }
 }
 
 /// So many seconds ago, and half a second more, so that a test has time to print it.

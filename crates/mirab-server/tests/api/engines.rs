@@ -31,7 +31,7 @@ fn an_engine_is_started_kept_and_ended() {
     let second = server.submit("nightly");
     server.until(second.id, "Completed");
     assert_eq!(engines(&server)[0].pid, engine.pid);
-    server.running.stop();
+    assert_eq!(server.running.stop(), 0);
     until("the idle engine to end with the server", || (!is_alive(engine.pid)).then_some(()));
 }
 
@@ -170,7 +170,7 @@ fn a_graceful_stop_leaves_busy_engines_to_the_next_server() {
     let run = server.submit_with("nightly", json!({"until": gate}));
     server.until(run.id, "Running");
     let pid = engines(&server)[0].pid;
-    server.running.stop();
+    assert_eq!(server.running.stop(), 1);
     assert!(is_alive(pid));
     let server = world.start();
     open(&gate);
