@@ -34,6 +34,11 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
+/// How long something took, to the nearest unit: `0.42 s`, `2 s`, `5 min 3 s`.
+pub(crate) fn rounded(seconds: f64) -> String {
+    if seconds < 0.995 { span(seconds) } else { span(seconds.round()) }
+}
+
 fn two(whole: u64, large: u64, large_name: &str, small: u64, small_name: &str) -> String {
     match (whole / large, whole % large / small) {
         (count, 0) => format!("{count} {large_name}"),
@@ -50,6 +55,12 @@ mod tests {
         let told = [-1.0, 0.25, 12.9, 60.0, 303.0, 3_600.0, 11_530.0, 86_400.0, 187_300.0].map(span);
         let expected = ["0.00 s", "0.25 s", "12 s", "1 min", "5 min 3 s", "1 h", "3 h 12 min", "1 d", "2 d 4 h"];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_took_its_time_is_rounded() {
+        let told = [0.254, 0.996, 1.4, 1.9, 59.7, 3_599.6].map(rounded);
+        assert_eq!(told, ["0.25 s", "1 s", "1 s", "2 s", "1 min", "1 h"]);
     }
 
     #[test]

@@ -193,11 +193,13 @@ fn flows_are_listed_with_the_files_that_did_not_import() {
     });
     let broken = json!({"file": "bad.py", "error": {"type": "SyntaxError", "message": "invalid syntax"}});
     let project = json!({"name": "shop", "path": "/srv/shop", "broken": [broken]});
-    let said = Scripted::saying(200, json!({"flows": [flow], "projects": [project]})).mirab("flows");
+    let other = with(flow.clone(), json!({"project": "lab", "name": "study", "params": [], "any_params": false}));
+    let said = Scripted::saying(200, json!({"flows": [flow, other], "projects": [project]})).mirab("flows");
     check(
         &said.out,
         &[
             "FLOW          PARAMS           PRIO  CAP  OVERLAP  RESOURCES  LIVE  FILE",
+            "lab/study     -                   5    1  skip     gpu=1         2  nightly.py",
             "shop/nightly  rows=10 day ...     5    1  skip     gpu=1         2  nightly.py",
             "/srv/shop/bad.py did not import: SyntaxError: invalid syntax",
         ],

@@ -40,6 +40,8 @@ fn paths(list: &FlowList) -> String {
 
 fn table(flows: &[Flow]) -> Table {
     let mut table = Table::new(&["FLOW", "PARAMS", ">PRIO", ">CAP", "OVERLAP", "RESOURCES", ">LIVE", "FILE"]);
+    let mut flows: Vec<&Flow> = flows.iter().collect();
+    flows.sort_by_key(|flow| (&flow.project, &flow.found.name));
     for flow in flows {
         let options = &flow.found.options;
         table.row([

@@ -3,7 +3,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::clean;
 use crate::session::Session;
 use crate::table::Table;
-use crate::when::{now, relative, span};
+use crate::when::{now, relative, rounded};
 use mirab_client::RunFilter;
 use mirab_wire::Run;
 
@@ -98,7 +98,7 @@ fn table(runs: &[Run]) -> Table {
     let now = now();
     let mut table = Table::new(&[">ID", "FLOW", "STATE", ">PRIO", ">TRY", "CREATED", "TOOK", "SAYS"]);
     for run in runs {
-        let took = run.started_at.map(|started| span(run.ended_at.unwrap_or(now) - started));
+        let took = run.started_at.map(|started| rounded(run.ended_at.unwrap_or(now) - started));
         table.row([
             run.id.to_string(),
             format!("{}/{}", run.project, run.flow),
