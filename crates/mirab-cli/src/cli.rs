@@ -129,6 +129,7 @@ mod tests {
         for (line, told) in [
             ("mirab submit f --param rows", "NAME=VALUE"),
             ("mirab submit f --resource gpu=many", "whole number"),
+            ("mirab submit f --priority high", "expected a whole number from -2147483648 to 2147483647, such as 5"),
             ("mirab submit f --at noon", "seconds since 1970"),
             ("mirab ps --state Busy", "AwaitingResource"),
             ("mirab run flows.py", "FILE:FLOW"),

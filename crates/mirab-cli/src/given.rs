@@ -35,6 +35,12 @@ pub(crate) fn need(text: &str) -> Result<(String, u64), String> {
     }
 }
 
+/// A `--priority`.
+pub(crate) fn priority(text: &str) -> Result<i32, String> {
+    let (least, most) = (i32::MIN, i32::MAX);
+    text.parse().map_err(|_| format!("expected a whole number from {least} to {most}, such as 5; higher goes first"))
+}
+
 /// All params by name.
 pub(crate) fn params(given: &[(String, Value)]) -> Result<Map<String, Value>, Failure> {
     let mut params = Map::new();

@@ -27,7 +27,7 @@ fn waiting_follows_the_run_over_a_restart_of_the_server() {
         _ => (200, with(run(41, "Completed"), json!({"result": 10}))),
     });
     let said = server.mirab("submit nightly --wait");
-    assert_eq!((said.exit, said.out.as_str()), (0, "run 41 Queued\nrun 41 Completed\n"));
+    assert_eq!((said.exit, said.out.as_str()), (0, "run 41 Queued\nrun 41 Completed\n10\n"));
     let said = server.mirab("submit nightly --wait --json");
     assert_eq!(serde_json::from_str::<serde_json::Value>(&said.out).unwrap()["result"], 10);
 }
@@ -62,6 +62,29 @@ fn cancel_goes_on_after_a_refusal_and_keeps_its_exit_code() {
     let told = "error[UnknownRun]: unknown run 7: no run has this id\n\
                 hint: `mirab ps` lists the runs of this home, `mirab queue` the tasks that wait\n";
     assert_eq!(said.err, told);
+}
+
+#[test]
+fn cancelling_what_has_ended_says_so() {
+    let server = Scripted::saying(200, run(1, "Completed"));
+    let said = server.mirab("cancel 1");
+    assert_eq!((said.exit, said.out.as_str()), (0, "run 1 had ended already: Completed\n"));
+    // It ended between the look and the cancel.
+    let server = Scripted::start(|what, _| (200, run(1, if what.starts_with("GET") { "Running" } else { "Failed" })));
+    assert_eq!(server.mirab("cancel 1").out, "run 1 had ended already: Failed\n");
+    let server = Scripted::start(|what, _| (200, run(1, if what.starts_with("GET") { "Queued" } else { "Cancelled" })));
+    assert_eq!(server.mirab("cancel 1").out, "run 1 Cancelled\n");
+}
+
+#[test]
+fn a_number_for_a_text_is_refused_with_the_way_to_quote_it() {
+    let detail = r#"parameter "name" of flow "nightly" is the number 7, expected str"#;
+    let (status, refusal) = problem(422, "InvalidParams", detail);
+    let server = Scripted::saying(status, refusal);
+    let said = server.mirab("submit nightly -p rows=3 -p name=7");
+    assert!(said.err.ends_with("hint: to give it as text, quote it: -p name='\"7\"'\n"), "{}", said.err);
+    let said = server.mirab("submit nightly -p rows=3");
+    assert!(said.exit == 4 && !said.err.contains("hint"), "{}", said.err);
 }
 
 #[test]

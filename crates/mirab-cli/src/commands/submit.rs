@@ -4,7 +4,7 @@ use crate::failure::{Exit, Failure};
 use crate::given;
 use crate::session::Session;
 use crate::timestamp;
-use mirab_client::{Client, Home};
+use mirab_client::{Client, ClientError, Home};
 use mirab_wire::{CreateRun, Run};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long = "param", short = 'p', value_name = "NAME=VALUE", value_parser = given::param)]
     params: Vec<(String, Value)>,
     /// Instead of the flow's own; higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = given::priority, allow_negative_numbers = true)]
     priority: Option<i32>,
     /// A tag besides the flow's own
     #[arg(long = "tag", value_name = "TAG")]
@@ -60,7 +60,8 @@ impl Args {
 pub(crate) fn execute(args: Args, session: &mut Session) -> Result<Exit, Failure> {
     let request = args.request()?;
     let home = session.home()?;
-    let mut run = Client::of_home(&home)?.create_run(&request)?;
+    let created = Client::of_home(&home)?.create_run(&request);
+    let mut run = created.map_err(|error| refused(error, &request))?;
     if !session.out.json {
         session.out.line(one_line(&run))?;
     }
@@ -72,8 +73,30 @@ pub(crate) fn execute(args: Args, session: &mut Session) -> Result<Exit, Failure
     }
     if session.out.json {
         session.out.json(&run)?;
+    } else if let (true, Some(result)) = (args.wait, &run.result) {
+        session.out.json(result)?;
     }
     Ok(if !args.wait || run.state == "Completed" { Exit::Success } else { Exit::WorkFailed })
+}
+
+/// A value that looks like JSON was taken as JSON, though the flow wants a text: says how to give it as one.
+fn refused(error: ClientError, request: &CreateRun) -> Failure {
+    let text_wanted = |name: &str| match &error {
+        ClientError::Problem(problem) if problem.code == "InvalidParams" => {
+            problem.detail.contains(&format!("parameter {name:?} ")) && problem.detail.ends_with("expected str")
+        }
+        _ => false,
+    };
+    let meant = request.params.iter().find(|(name, value)| !value.is_string() && text_wanted(name));
+    let hint = meant.map(|(name, value)| {
+        let text = Value::String(value.to_string()).to_string();
+        format!("to give it as text, quote it: -p {name}='{text}'")
+    });
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 /// Looks again and again; a restart of the server, which may change its address, does not end the wait.
