@@ -34,7 +34,7 @@ def ok(served: Served, *args: str) -> str:
 
 
 def test_serve_says_where_it_answers(served: Served) -> None:
-    assert served.said == [f"serving shop at {served.api.url} (home {served.home})\n"]
+    assert served.said[-1].startswith(f"serving shop at {served.api.url} (home {served.home})")
 
 
 def test_serve_json_says_the_discovery_file() -> None:
@@ -57,12 +57,12 @@ def test_submit_wait_follows_the_run_to_its_end(served: Served) -> None:
     with served.spawn("submit", "hold", "--param", "name=followed", "--wait") as following:
         served.gates.let("followed")
         said, _ = following.communicate(timeout=LIMIT_S)
-    assert following.returncode == 0 and said.splitlines()[-1].endswith(" Completed")
+    assert following.returncode == 0 and " Completed\n" in said
 
 
 def test_submit_wait_tells_a_failure_by_its_exit_code(served: Served) -> None:
     ended = served.cli("submit", "raises", "--wait")
-    assert ended.returncode == 1 and ended.stdout.splitlines()[-1].endswith(" Failed: LookupError: no rows")
+    assert ended.returncode == 1 and " Failed: LookupError: no rows\n" in ended.stdout
     run = served.json("submit", "quick", "-p", "name=x", "--priority", "-3", "--tag", "t", "--wait")
     assert (run["state"], run["result"], run["priority"], run["tags"]) == ("Completed", "x", -3, ["t"])
 
