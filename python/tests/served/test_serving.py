@@ -135,7 +135,7 @@ def test_a_second_serve_of_a_doubled_name_is_refused(served: Served) -> None:
     served.write(doubled, {"other.py": OTHER})
     added = served.cli("serve", str(doubled))
     assert added.returncode == 4 and '"shop" is served already' in added.stderr
-    with pytest.raises(Refused, match="BadRequest"):
+    with pytest.raises(Refused, match="InvalidConfig"):
         served.api.call("POST", "/projects", {"path": str(doubled)})
 
 
