@@ -12,7 +12,7 @@ pub type Name = std::sync::Arc<str>;
 pub struct Submission<'a> {
     /// Chosen by the host; must neither wait nor hold.
     pub id: ClaimId,
-    /// What durations are learned by: the flow, or pool and kind of task.
+    /// What durations will be learned by: the flow, or pool and kind of task. Not read yet.
     pub kind: &'a str,
     /// Units by resource name. A name given twice is summed.
     pub needs: &'a [(&'a str, u64)],
@@ -93,7 +93,7 @@ pub struct Counters {
     pub double_releases: u64,
     /// Candidates looked at to decide a start.
     pub evaluations: u64,
-    /// Starts in a pool while a claim of higher rank in that pool could have started (0).
+    /// Starts while a better-ranked claim that waits for the same pool could have started (0).
     pub priority_inversions: u64,
 }
 

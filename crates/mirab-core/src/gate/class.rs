@@ -49,8 +49,6 @@ pub(crate) struct Class {
     pub head: Rank,
     /// True when its head could start as things are, if units came free.
     pub startable: bool,
-    /// The semaphores among its needs.
-    pub takes: Arc<[(ResourceIx, u64)]>,
 }
 
 impl Class {

@@ -1,6 +1,6 @@
 //! What may start now.
 use super::Gate;
-use super::class::{Class, ClassIx, Covered, Filed, covered_by};
+use super::class::{Class, ClassIx, ClassKey, Covered, Filed, covered_by};
 use super::lease::Lease;
 use super::resource::{ResourceIx, Store};
 use crate::api::Start;
@@ -119,8 +119,12 @@ impl Gate {
         let Some(waiting) = self.waiting.remove(&id) else {
             return;
         };
-        let (key, takes) = (Arc::clone(&self.classes[class].key), Arc::clone(&self.classes[class].takes));
+        let key = Arc::clone(&self.classes[class].key);
+        self.count_inversion(&key, rank);
         let mut start = self.take(id, &key.needs);
+        // What is held is what was taken just now, whatever kind of limit it was when the claim joined the line.
+        let is_held = |resource: ResourceIx| matches!(self.resources[resource].store, Store::Semaphore { .. });
+        let takes = key.needs.iter().copied().filter(|(resource, _)| is_held(*resource)).collect();
         for &(resource, units, holder) in &key.covered {
             if let Some(lease) = self.leases.get_mut(&holder) {
                 *lease.body_mut().lent.entry(resource).or_default() += units;
@@ -139,6 +143,16 @@ impl Gate {
         self.starts.push_back(start);
         self.head_changed(class);
         self.refresh_borrowers(&key.covered);
+    }
+
+    /// Looks whether a better-ranked claim that waits for the same pool could have started: there should be none.
+    fn count_inversion(&mut self, key: &ClassKey, rank: Rank) {
+        let pools = key.needs.iter().filter(|(resource, _)| self.resources[*resource].is_pool());
+        let first = |(pool, _): &(ResourceIx, u64)| {
+            self.resources[*pool].fitting(self.now).iter().filter_map(|shelf| shelf.filed.first()).min()
+        };
+        let overtaken = pools.filter_map(first).filter(|(other, class)| *other < rank && self.block(*class).is_none());
+        self.counters.priority_inversions += overtaken.count() as u64;
     }
 
     /// Takes everything at once, under a new fence number.

@@ -233,6 +233,10 @@ impl Resource {
         bucket.time_of(short.first()?.units, now)
     }
 
+    pub fn is_pool(&self) -> bool {
+        self.name.starts_with("pool:")
+    }
+
     /// True for an instance of a pattern that nobody holds or waits for, and that is as good as new.
     pub fn is_idle(&self) -> bool {
         self.pattern.is_some() && self.holders.len() == 0 && self.shelves.is_empty()

@@ -2,7 +2,7 @@
 use super::Gate;
 use super::class::{Class, ClassIx, ClassKey, Covered, Filed, Waiting};
 use super::declare::Found;
-use super::resource::{ResourceIx, Store};
+use super::resource::ResourceIx;
 use crate::api::Submission;
 use crate::ids::{ClaimId, Place};
 use crate::rank::Rank;
@@ -152,11 +152,11 @@ impl Gate {
             let resource = self.number(name);
             match self.cover(resource, parent) {
                 Some((holder, _)) => match covered.iter_mut().find(|(of, ..)| *of == resource) {
-                    Some((_, sum, _)) => *sum += units,
+                    Some((_, sum, _)) => *sum = sum.saturating_add(units),
                     None => covered.push((resource, units, holder)),
                 },
                 None => match open.iter_mut().find(|(of, _)| *of == resource) {
-                    Some((_, sum)) => *sum += units,
+                    Some((_, sum)) => *sum = sum.saturating_add(units),
                     None => open.push((resource, units)),
                 },
             }
@@ -232,11 +232,8 @@ impl Gate {
 
     fn add_class(&mut self, key: ClassKey, head: Rank) -> ClassIx {
         let key = Arc::new(key);
-        let semaphores =
-            key.needs.iter().filter(|(of, _)| matches!(self.resources[*of].store, Store::Semaphore { .. }));
-        let takes = semaphores.copied().collect();
         let class =
-            Class { key: Arc::clone(&key), queue: BTreeMap::new(), filed: Filed::Aside, head, startable: false, takes };
+            Class { key: Arc::clone(&key), queue: BTreeMap::new(), filed: Filed::Aside, head, startable: false };
         let class = self.classes.insert(class);
         self.by_key.insert(Arc::clone(&key), class);
         for &(resource, units) in &key.needs {
