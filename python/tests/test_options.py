@@ -74,6 +74,7 @@ def test_names_of_any_language_are_trimmed_normalised_and_summed() -> None:
         ({"on_overlap": "buffer_one"}, "cannot be 'buffer_one' yet"),
         ({"tags": "gpu"}, "'tags' must be a list of texts"),
         ({"name": "a/b"}, "'name' must be a text without '/'"),
+        ({"name": "a*"}, "'name' must be a text without '/' and '\\*'"),
         ({"timeout": 3}, "'timeout' is not there yet"),
         ({"schedule": None}, "'schedule' is not there yet"),
         ({"isolated": True}, "'isolated' is not there yet"),

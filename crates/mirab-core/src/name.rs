@@ -100,8 +100,12 @@ impl Pattern {
     }
 }
 
-/// The declared names nearest to `name`, best first, at most three.
-pub(crate) fn near<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// The known names nearest to `name` for a "did you mean", best first, at most three.
+///
+/// ```
+/// assert_eq!(mirab_core::near_names("dbb", ["db", "gpu"].into_iter()), ["db"]);
+/// ```
+pub fn near_names<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut found: Vec<(usize, &str)> = declared
         .filter(|known| !is_reserved(known))
         .map(|known| (strsim::damerau_levenshtein(name, known), known))
@@ -146,7 +150,7 @@ mod tests {
     #[test]
     fn near_names_are_found() {
         let declared = ["db", "gpu", "api:*"];
-        assert_eq!(near("dbb", declared.into_iter()), ["db"]);
-        assert!(near("completely-other", declared.into_iter()).is_empty());
+        assert_eq!(near_names("dbb", declared.into_iter()), ["db"]);
+        assert!(near_names("completely-other", declared.into_iter()).is_empty());
     }
 }

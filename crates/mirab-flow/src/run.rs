@@ -14,11 +14,13 @@ pub(crate) struct Run {
     pub since: Time,
     /// Tasks of its latest attempt, by key.
     pub tasks: BTreeMap<String, ClaimId>,
+    /// True once a task of it called a task.
+    pub has_nested_tasks: bool,
 }
 
 impl Run {
     pub fn new(record: RunRecord, since: Time) -> Self {
-        Self { record, since, tasks: BTreeMap::new() }
+        Self { record, since, tasks: BTreeMap::new(), has_nested_tasks: false }
     }
 
     pub fn state(&self) -> State {

@@ -104,8 +104,8 @@ def _seconds(name: str, value: object) -> float:
 
 
 def _name(name: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or "/" in value:
-        raise InvalidOption(f"option '{name}' must be a text without '/' that is not empty, got {value!r}")
+    if not isinstance(value, str) or not value.strip() or "/" in value or "*" in value:
+        raise InvalidOption(f"option '{name}' must be a text without '/' and '*' that is not empty, got {value!r}")
     return value.strip()
 
 

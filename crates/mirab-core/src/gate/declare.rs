@@ -2,7 +2,7 @@
 use super::resource::{Resource, ResourceIx, Store};
 use super::{ClassIx, Gate};
 use crate::config::{Limit, ResourceConfig};
-use crate::name::{Pattern, near};
+use crate::name::{Pattern, near_names};
 use crate::refusal::Refusal;
 use crate::time::Time;
 
@@ -108,7 +108,7 @@ impl Gate {
         let names = self.resources.iter().filter(|(_, r)| r.pattern.is_none()).map(|(_, r)| &*r.name);
         Refusal::UnknownResource {
             name: name.into(),
-            near: near(name, names.chain(self.patterns.keys().map(String::as_str))),
+            near: near_names(name, names.chain(self.patterns.keys().map(String::as_str))),
         }
     }
 

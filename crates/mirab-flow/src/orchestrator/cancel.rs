@@ -42,6 +42,7 @@ impl Orchestrator {
 
     fn cancel_idle(&mut self, now: Time, id: ClaimId, cause: &str) -> Option<RunRecord> {
         self.gate.cancel(now, id);
+        self.parked.remove(&id);
         self.end_body(now, id);
         self.change_run(now, id, cause, |run| run.cancelled(now, ASKED))
     }

@@ -3,7 +3,7 @@ use super::Orchestrator;
 use crate::error::Error;
 use crate::flow_spec::{FlowSpec, cap_name};
 use crate::records::{Fact, ProjectRecord};
-use mirab_core::{ClaimId, Refusal, ResourceConfig, Time};
+use mirab_core::{ClaimId, Refusal, ResourceConfig, Time, near_names};
 
 /// Total of a cap that was taken away: its name stays, because work that has or wants it may be there.
 const NO_CAP: u64 = 1 << 40;
@@ -34,6 +34,7 @@ impl Orchestrator {
         }
         self.declared.discovered.insert(project.to_owned());
         self.join_due_runs(now, project);
+        self.line_up_parked(now, project);
         self.settle(now);
         refused
     }
@@ -58,6 +59,16 @@ impl Orchestrator {
         for id in due {
             self.due_unknown.remove(&id);
             self.fall_due(now, id);
+        }
+    }
+
+    /// Runs that no engine could take while their project was not served.
+    fn line_up_parked(&mut self, now: Time, project: &str) {
+        let is_of_project = |id: &&ClaimId| self.runs.get(id).is_some_and(|run| run.record.project == project);
+        let parked: Vec<ClaimId> = self.parked.iter().filter(is_of_project).copied().collect();
+        for id in parked {
+            self.parked.remove(&id);
+            self.line_up_again(now, id);
         }
     }
 
@@ -92,44 +103,9 @@ impl Orchestrator {
     }
 
     fn flows_near(&self, name: &str) -> Vec<String> {
-        let most = (name.chars().count() / 3).max(1);
-        let mut near: Vec<(usize, String)> = Vec::new();
-        for flow in self.flows() {
-            let full = flow.full_name();
-            let distance = edits(name, &flow.name).min(edits(name, &full));
-            if distance <= most {
-                near.push((distance, full));
-            }
-        }
-        near.sort();
-        near.into_iter().take(3).map(|(_, name)| name).collect()
-    }
-}
-
-/// How many letters must be put in, taken out or exchanged to make one word of the other.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, letter) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (column, other) in to.iter().enumerate() {
-            let exchanged = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = exchanged.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::edits;
-
-    #[test]
-    fn edits_are_counted() {
-        assert_eq!(
-            (edits("nightli", "nightly"), edits("load", "loads"), edits("", "abc"), edits("same", "same")),
-            (1, 1, 3, 0)
-        );
+        let names: Vec<String> = self.flows().flat_map(|flow| [flow.name.clone(), flow.full_name()]).collect();
+        let near = near_names(name, names.iter().map(String::as_str));
+        let is_near = |flow: &&FlowSpec| near.contains(&flow.name) || near.contains(&flow.full_name());
+        self.flows().filter(is_near).map(FlowSpec::full_name).take(3).collect()
     }
 }

@@ -55,6 +55,11 @@ impl Orchestrator {
     fn back_in_line(&mut self, now: Time, id: ClaimId, reason: &str, cause: &str) {
         self.end_body(now, id);
         self.change_run(now, id, cause, |run| run.enter(now, State::Waiting, reason).map(|()| reason.into()));
-        self.line_up_again(now, id);
+        let is_served = self.runs.get(&id).is_none_or(|run| self.declared.discovered.contains(&run.record.project));
+        if is_served {
+            self.line_up_again(now, id);
+        } else {
+            self.parked.insert(id);
+        }
     }
 }

@@ -95,6 +95,8 @@ pub struct Orchestrator {
     keys: BTreeMap<String, ClaimId>,
     /// Scheduled runs that are due, of projects whose flows, and so whose overlap policies, are not known yet.
     due_unknown: BTreeSet<ClaimId>,
+    /// Waiting runs that are not in line, because their project is not served: no engine could take them up.
+    parked: BTreeSet<ClaimId>,
     /// Joined the line in this step: looked at for a first shortage once the gate has decided.
     joined: Vec<ClaimId>,
     timers: Timers,

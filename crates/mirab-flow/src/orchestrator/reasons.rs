@@ -88,6 +88,9 @@ impl Orchestrator {
             State::AwaitingRetry => format!("its next attempt is due in {}", span(run.record.due_at.since(now))),
             State::Pending => format!("offered to an engine for {}", span(now.since(run.since))),
             State::Cancelling => format!("asked to stop {} ago", span(now.since(run.since))),
+            State::Waiting if self.parked.contains(&run.record.id) => {
+                format!("its project {:?} is not served: serve its directory again", run.record.project)
+            }
             State::Waiting => waiting.first().map_or_else(|| "it is next".into(), |row| row.reason.clone()),
             _ => match waiting {
                 [] => format!("it has been executing for {}", span(now.since(run.since))),

@@ -59,6 +59,7 @@ impl Orchestrator {
             by_flow: Default::default(),
             keys: stored.keys.iter().cloned().collect(),
             due_unknown: Default::default(),
+            parked: Default::default(),
             joined: Vec::new(),
             timers: Default::default(),
             step: Default::default(),
@@ -113,6 +114,7 @@ impl Orchestrator {
         for task in tasks {
             if let Some(run) = self.runs.get_mut(&task.run) {
                 run.tasks.insert(task.key.clone(), task.id);
+                run.has_nested_tasks |= task.parent != task.run;
                 let since = task.created_at;
                 self.tasks.insert(task.id, TaskRun::new(task, since));
             }

@@ -92,6 +92,7 @@ impl Orchestrator {
         let id = self.new_id();
         let Some(body) = self.runs.get_mut(&run) else { return Err(Error::UnknownRun(run)) };
         body.tasks.insert(new.key.clone(), id);
+        body.has_nested_tasks |= parent != run;
         let asked = needs.as_ref().unwrap_or(&new.needs).clone();
         let record = task_record(id, run, body.record.attempt, parent, new, asked, now);
         self.tasks.insert(id, TaskRun::new(record, now));
@@ -162,6 +163,9 @@ impl Orchestrator {
     /// Tasks that were called inside this one, at any depth. A task's id is greater than that of the body that called it.
     fn tasks_inside(&self, id: ClaimId) -> Vec<ClaimId> {
         let Some(run) = self.tasks.get(&id).and_then(|task| self.runs.get(&task.record.run)) else { return vec![] };
+        if !run.has_nested_tasks {
+            return vec![]; // Most runs call no task in a task, and may have very many tasks.
+        }
         let mut all: Vec<ClaimId> = run.tasks.values().copied().filter(|task| *task > id).collect();
         all.sort_unstable();
         let mut inside = BTreeSet::from([id]);

@@ -117,3 +117,19 @@ fn an_empty_store_has_nothing_to_say() {
     let mut driver = Driver::open(crate::memory::Memory::default(), options(1, &[]), mirab_core::Time(0)).unwrap();
     assert_eq!((driver.commit(mirab_core::Time(0)), driver.journal().commits), (Ok(vec![]), 0));
 }
+
+#[test]
+fn a_run_of_a_project_that_is_not_served_any_more_waits_without_holding_anything() {
+    let mut world = World::new(4, &[semaphore("db", 1)], vec![spec()]);
+    let id = world.submit("nightly");
+    let options = world.o().declarations().options;
+    let stored = world.driver.journal().stored();
+    let mut o = mirab_flow::Orchestrator::restore(options, stored, world.now);
+    o.handle_timeout(world.now.plus(seconds(5)));
+    assert_eq!((o.run(id).unwrap().state, o.gate().waiting()), (State::Waiting, 0));
+    assert_eq!(o.resources().iter().map(|resource| resource.used).sum::<u64>(), 0);
+    assert!(o.why(world.now, id).unwrap().reason.contains("is not served"));
+    assert_eq!(o.poll_timeout(), None);
+    assert_eq!(o.set_flows(world.now, PROJECT, vec![spec()]), []);
+    assert_eq!(o.run(id).unwrap().state, State::Pending);
+}
