@@ -10,12 +10,12 @@ fn submit(gate: &mut Gate, now: Time, id: u64, needs: &[(&str, u64)], parent: Op
 /// A claim for `needs` that waited over a restart starts; `api` is a bucket of 1 per second, burst 5.
 fn restored(declared: &str, needs: &[(&str, u64)]) -> (Gate, Start) {
     let mut gate = Gate::default();
-    gate.begin_restore();
+    gate.withhold_starts();
     gate.declare(Time(0), ResourceConfig::semaphore(declared, 0)).unwrap();
     submit(&mut gate, Time(0), 1, needs, None);
     let limit = Limit::TokenBucket { rate: Rate::per(1, 1).unwrap(), burst: 5 };
     gate.set_limit(Time(0), declared, limit).unwrap();
-    gate.end_restore(Time(0));
+    gate.resume_starts(Time(0));
     let start = gate.poll_start().expect("a full bucket");
     (gate, start)
 }

@@ -151,12 +151,12 @@ impl Model {
     }
 
     /// Withholds all starts, so that no claim overtakes one that is restored after it.
-    pub fn begin_restore(&mut self) {
+    pub fn withhold_starts(&mut self) {
         self.restoring = true;
     }
 
     /// Lets start what may start. Totals may have been lowered meanwhile.
-    pub fn end_restore(&mut self, now: Time) {
+    pub fn resume_starts(&mut self, now: Time) {
         self.restoring = false;
         self.handle_timeout(now);
         self.refuse_circles();

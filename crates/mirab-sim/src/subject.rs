@@ -15,8 +15,8 @@ pub trait Subject {
     fn restore_bucket(&mut self, now: Time, name: &str, state: BucketState) -> Result<(), Refusal>;
     fn restore_lease(&mut self, now: Time, lease: StoredLease<'_>) -> Result<(), Refusal>;
     fn restore_counters(&mut self, next_seq: u64, next_fence: u64);
-    fn begin_restore(&mut self);
-    fn end_restore(&mut self, now: Time);
+    fn withhold_starts(&mut self);
+    fn resume_starts(&mut self, now: Time);
     fn next_numbers(&self) -> (u64, u64);
     fn submit(&mut self, now: Time, claim: Submission<'_>) -> Result<Place, Refusal>;
     fn release(&mut self, now: Time, id: ClaimId, fence: Fence) -> Release;
@@ -91,11 +91,11 @@ macro_rules! same_commands {
         fn restore_counters(&mut $this, next_seq: u64, next_fence: u64) {
             $inner.restore_counters(next_seq, next_fence);
         }
-        fn begin_restore(&mut $this) {
-            $inner.begin_restore();
+        fn withhold_starts(&mut $this) {
+            $inner.withhold_starts();
         }
-        fn end_restore(&mut $this, now: Time) {
-            $inner.end_restore(now);
+        fn resume_starts(&mut $this, now: Time) {
+            $inner.resume_starts(now);
         }
         fn submit(&mut $this, now: Time, claim: Submission<'_>) -> Result<Place, Refusal> {
             $inner.submit(now, claim)

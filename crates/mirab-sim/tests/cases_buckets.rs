@@ -31,12 +31,12 @@ fn case_a16_who_waits_for_a_token_holds_no_slot_and_survives_a_restart() {
 
     let (seq, fence) = gate.next_numbers();
     let mut again = Gate::fresh(None);
-    again.begin_restore();
+    again.withhold_starts();
     declare(&mut again, Time(30 * SECOND));
     again.restore_counters(seq, fence);
     again.restore_bucket(Time(30 * SECOND), "api", first.buckets[0].1).unwrap();
     again.submit(Time(30 * SECOND), claim(2, Some(place))).unwrap();
-    again.end_restore(Time(30 * SECOND));
+    again.resume_starts(Time(30 * SECOND));
     assert_eq!(again.poll_start(), None);
     assert_eq!(again.poll_timeout().unwrap().0, Time(60 * SECOND));
     again.handle_timeout(Time(60 * SECOND));
@@ -46,7 +46,7 @@ fn case_a16_who_waits_for_a_token_holds_no_slot_and_survives_a_restart() {
 #[test]
 fn case_a23_restored_leases_hold_before_anything_starts() {
     let mut gate = Gate::fresh(None);
-    gate.begin_restore();
+    gate.withhold_starts();
     Subject::declare(&mut gate, Time(0), "db", Amount::Semaphore(1)).unwrap();
     let waiting = Submission { id: ClaimId(2), kind: "w", needs: &[("db", 1)], priority: 9, parent: None, place: None };
     gate.submit(Time(0), waiting).unwrap();
@@ -62,7 +62,7 @@ fn case_a23_restored_leases_hold_before_anything_starts() {
         started_at: Time(0),
     };
     Subject::restore_lease(&mut gate, Time(0), held).unwrap();
-    gate.end_restore(Time(0));
+    gate.resume_starts(Time(0));
     assert_eq!(gate.poll_start(), None);
     gate.release(Time(1), ClaimId(1), mirab_core::Fence(7));
     assert_eq!(gate.poll_start().unwrap().fence, mirab_core::Fence(8));

@@ -37,11 +37,11 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
     fn restore_counters(&mut self, next_seq: u64, next_fence: u64) {
         self.0.restore_counters(next_seq, next_fence);
     }
-    fn begin_restore(&mut self) {
-        self.0.begin_restore();
+    fn withhold_starts(&mut self) {
+        self.0.withhold_starts();
     }
-    fn end_restore(&mut self, now: Time) {
-        self.0.end_restore(now);
+    fn resume_starts(&mut self, now: Time) {
+        self.0.resume_starts(now);
     }
     fn submit(&mut self, now: Time, mut claim: Submission<'_>) -> Result<Place, Refusal> {
         if FAULT == FORGETS_THE_PARENT {

@@ -41,7 +41,7 @@ impl Gate {
 
     /// Refuses the newest task in a circle of leases, until there is no circle.
     pub(super) fn refuse_circles(&mut self) {
-        if self.restoring {
+        if self.withheld {
             return;
         }
         loop {

@@ -70,7 +70,8 @@ pub struct Gate {
     timers: BTreeSet<(Time, ResourceIx)>,
     /// Bucket instances of patterns that nobody uses, by the instant at which they are full again.
     idle: BTreeSet<(Time, ResourceIx)>,
-    restoring: bool,
+    /// True while no claim may start, whatever is free.
+    withheld: bool,
     starts: VecDeque<Start>,
     refused: VecDeque<(ClaimId, Refusal)>,
     counters: Counters,

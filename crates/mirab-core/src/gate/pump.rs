@@ -19,7 +19,7 @@ enum Block {
 impl Gate {
     /// Starts, best rank first, everything that may start, until nothing may.
     pub(super) fn pump(&mut self) {
-        if self.restoring {
+        if self.withheld {
             return;
         }
         loop {

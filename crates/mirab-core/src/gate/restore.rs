@@ -9,14 +9,15 @@ use crate::time::Time;
 use std::sync::Arc;
 
 impl Gate {
-    /// Withholds all starts until [`Gate::end_restore`], so that no claim overtakes one that is restored after it.
-    pub fn begin_restore(&mut self) {
-        self.restoring = true;
+    /// Withholds all starts until [`Gate::resume_starts`], so that no claim overtakes one that joins the line after it but ranks above
+    /// it: while stored work is restored, and while an attempt that was lost goes back in line.
+    pub fn withhold_starts(&mut self) {
+        self.withheld = true;
     }
 
     /// Lets start what may start.
-    pub fn end_restore(&mut self, now: Time) {
-        self.restoring = false;
+    pub fn resume_starts(&mut self, now: Time) {
+        self.withheld = false;
         self.handle_timeout(now);
         self.refuse_circles();
     }

@@ -43,7 +43,7 @@ impl Orchestrator {
     fn cancel_idle(&mut self, now: Time, id: ClaimId, cause: &str) -> Option<RunRecord> {
         self.gate.cancel(now, id);
         self.parked.remove(&id);
-        self.end_body(now, id);
+        self.end_body(now, id, State::Cancelled);
         self.change_run(now, id, cause, |run| run.cancelled(now, ASKED))
     }
 

@@ -47,13 +47,17 @@ impl Orchestrator {
     }
 
     fn crash(&mut self, now: Time, id: ClaimId, reason: &str, cause: &str) {
-        self.end_body(now, id);
+        // What it held goes to whoever is first now, and that may be this very run.
+        self.gate.withhold_starts();
+        self.end_body(now, id, State::Crashed);
         self.change_run(now, id, cause, |run| run.crash(now, reason));
         self.line_up_again(now, id);
+        self.gate.resume_starts(now);
     }
 
     fn back_in_line(&mut self, now: Time, id: ClaimId, reason: &str, cause: &str) {
-        self.end_body(now, id);
+        self.gate.withhold_starts();
+        self.end_body(now, id, State::Cancelled);
         self.change_run(now, id, cause, |run| run.enter(now, State::Waiting, reason).map(|()| reason.into()));
         let is_served = self.runs.get(&id).is_none_or(|run| self.declared.discovered.contains(&run.record.project));
         if is_served {
@@ -61,5 +65,6 @@ impl Orchestrator {
         } else {
             self.parked.insert(id);
         }
+        self.gate.resume_starts(now);
     }
 }

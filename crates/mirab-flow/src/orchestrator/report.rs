@@ -51,7 +51,7 @@ impl Orchestrator {
     fn body_ended(&mut self, now: Time, id: ClaimId, fence: Fence) -> Result<String, Error> {
         let worker = self.check_lease(id, fence)?;
         self.take_up(now, id);
-        self.end_body(now, id);
+        self.end_body(now, id, State::Cancelled);
         Ok(worker)
     }
 
@@ -64,12 +64,12 @@ impl Orchestrator {
         self.line_up_again(now, id);
     }
 
-    /// Gives back all that a run holds: first its tasks end, then its own lease.
-    pub(super) fn end_body(&mut self, now: Time, id: ClaimId) {
+    /// Gives back all that a run holds: first its tasks end, those that execute in `state`, then its own lease.
+    pub(super) fn end_body(&mut self, now: Time, id: ClaimId, state: State) {
         let Some(run) = self.runs.get(&id) else { return };
         let project = run.record.project.clone();
         let tasks = run.tasks.values().copied().collect();
-        self.end_tasks(now, tasks, BODY_ENDED);
+        self.end_tasks(now, tasks, state, BODY_ENDED);
         let Some(lease) = self.leases.remove(&id) else { return };
         self.gate.release(now, id, lease.fence);
         self.silent.remove(&id);

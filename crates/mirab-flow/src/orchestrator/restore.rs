@@ -23,7 +23,7 @@ impl Orchestrator {
     pub fn restore_declared(declared: Declarations, stored: Stored, now: Time) -> Self {
         let mut this = Self::empty(declared, &stored, now);
         let resources = this.resources_for(&stored);
-        this.gate.begin_restore();
+        this.gate.withhold_starts();
         this.declare_paused(&resources);
         this.remember_work(stored.runs, stored.tasks);
         this.restore_leases(stored.leases);
@@ -31,7 +31,7 @@ impl Orchestrator {
         this.line_up_all();
         this.declare_all(resources);
         this.restore_buckets(&stored.buckets);
-        this.gate.end_restore(now);
+        this.gate.resume_starts(now);
         this.set_timers();
         // What waits on was told of its first shortage when that wait began.
         this.joined.clear();
@@ -181,7 +181,7 @@ impl Orchestrator {
         }
         let runs: Vec<ClaimId> = self.runs.keys().filter(|id| lost(id, self)).copied().collect();
         for id in runs {
-            self.end_body(now, id);
+            self.end_body(now, id, State::Crashed);
             self.change_run(now, id, SERVER, |run| run.crash(now, reason));
         }
     }

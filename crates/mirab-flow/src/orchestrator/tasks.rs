@@ -142,7 +142,9 @@ impl Orchestrator {
         let task = self.tasks.get(&id).filter(|task| task.record.run == lease).ok_or(Error::UnknownTask(id))?;
         match (task.state(), outcome) {
             (State::Running, _) => self.task_body_ended(now, id, outcome, failure.unwrap_or_default(), &worker),
-            (State::Waiting | State::AwaitingRetry, Outcome::Cancelled) => self.end_tasks(now, vec![id], "given up"),
+            (State::Waiting | State::AwaitingRetry, Outcome::Cancelled) => {
+                self.end_tasks(now, vec![id], State::Cancelled, "given up")
+            }
             _ => {}
         }
         self.settle(now);
@@ -151,7 +153,7 @@ impl Orchestrator {
     }
 
     fn task_body_ended(&mut self, now: Time, id: ClaimId, outcome: Outcome, failure: Failure, cause: &str) {
-        self.end_tasks(now, self.tasks_inside(id), "the enclosing task's body has ended");
+        self.end_tasks(now, self.tasks_inside(id), State::Cancelled, "the enclosing task's body has ended");
         self.release_task(now, id);
         self.change_task(now, id, cause, |task| match outcome {
             Outcome::Completed => task.enter(now, State::Completed).map(|()| "its body returned".into()),
@@ -178,9 +180,9 @@ impl Orchestrator {
         inside.into_iter().collect()
     }
 
-    /// Ends tasks that still wait or run as Cancelled. Waiting ones leave the line first, so that none starts by what the others give
+    /// Ends tasks: those whose body executes in the state given, those that wait as Cancelled. Waiting ones leave the line first, so that none starts by what the others give
     /// back; then bodies end from the inside out.
-    pub(super) fn end_tasks(&mut self, now: Time, mut ids: Vec<ClaimId>, reason: &str) {
+    pub(super) fn end_tasks(&mut self, now: Time, mut ids: Vec<ClaimId>, executing: State, reason: &str) {
         ids.retain(|id| self.tasks.get(id).is_some_and(|task| !task.state().is_terminal()));
         ids.sort_unstable_by(|a, b| b.cmp(a));
         for &id in &ids {
@@ -196,7 +198,8 @@ impl Orchestrator {
         for &id in &ids {
             self.release_task(now, id);
             self.change_task(now, id, super::create::SERVER, |task| {
-                task.enter(now, State::Cancelled).map(|()| reason.into())
+                let to = if task.state() == State::Running { executing } else { State::Cancelled };
+                task.enter(now, to).map(|()| reason.into())
             });
         }
     }

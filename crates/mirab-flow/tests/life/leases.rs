@@ -210,3 +210,17 @@ fn an_unknown_pool_is_told() {
     let answer = world.run(|o, now| o.take_lease(now, ask));
     assert_eq!(answer.unwrap_err().code(), "UnknownPool");
 }
+
+#[test]
+fn a_run_that_lost_its_engine_keeps_its_place_before_those_that_wait_for_its_units() {
+    let mut world = world(1);
+    let (first, second) = (world.submit("nightly"), world.submit("nightly"));
+    let body = world.start("engine-1");
+    let task = world.claim(body, "a", &[]).unwrap();
+    world.run(|o, now| o.worker_lost(now, "engine-1", "killed by signal 9"));
+    assert_eq!((world.state(first), world.state(second)), (State::Pending, State::Waiting));
+    assert_eq!(world.task_state(task.id), State::Crashed);
+    let taken = world.take("engine-2").unwrap();
+    world.pass(seconds(5));
+    assert_eq!((taken.id, world.state(first), world.state(second)), (first, State::Pending, State::Waiting));
+}

@@ -152,7 +152,7 @@ fn calls_with_a_stale_lease_or_about_foreign_tasks_are_refused() {
     let foreign = NewTask { parent: Some(task.id), ..new_task("inner", &[]) };
     assert_eq!(world.claim_task(second, foreign), Err(Error::UnknownTask(task.id)));
     world.run(|o, now| o.worker_lost(now, "engine-1", "gone"));
-    assert_eq!((world.task_state(task.id), world.used("db")), (State::Cancelled, 0));
+    assert_eq!((world.task_state(task.id), world.used("db")), (State::Crashed, 0));
     assert_eq!(world.end(first, task.id, Outcome::Completed).unwrap_err().code(), "StaleLease");
     assert_eq!(world.claim(first, "more", &[]).unwrap_err().code(), "StaleLease");
     let as_lease = Body { id: task.id, fence: task.fence };

@@ -140,7 +140,7 @@ impl Host {
         numbers: (u64, u64),
     ) -> (S, Vec<(ClaimId, Refusal)>) {
         let mut gate = S::fresh(aging);
-        gate.begin_restore();
+        gate.withhold_starts();
         for (name, amount) in &self.declared {
             gate.declare(now, name, *amount).expect("declared before");
         }
@@ -158,7 +158,7 @@ impl Host {
             let again = Submission { id: claim.id, kind: "work", needs: &needs, priority, parent, place };
             refused.extend(gate.submit(now, again).err().map(|refusal| (claim.id, refusal)));
         }
-        gate.end_restore(now);
+        gate.resume_starts(now);
         (gate, refused)
     }
 }
