@@ -1,4 +1,5 @@
 //! Starting and stopping a server.
+use crate::api::auth::Access;
 use crate::api::{self, App};
 use crate::catalog::{Catalog, ServedProject};
 use crate::clock::Clock;
@@ -199,7 +200,7 @@ impl Starting {
             projects: Projects { catalog: catalog.clone(), finder: self.finder, adding: Arc::default() },
             catalog,
             max_engines_ceiling: self.loaded.settings.max_engines_ceiling,
-            token: (!bound.ip().is_loopback()).then(|| token.into()),
+            access: Access { token: token.into(), is_beyond_loopback: !bound.ip().is_loopback() },
             stopping,
         };
         let parts = Parts { host, writer, supervisor, home: self.home, page_limit, stop };

@@ -1,5 +1,5 @@
 //! The HTTP API, a file for each resource. A route and its part of the OpenAPI document come from the same line.
-mod auth;
+pub(crate) mod auth;
 mod convert;
 mod events;
 mod extract;
@@ -21,6 +21,7 @@ use crate::host::Host;
 use crate::projects::Projects;
 use crate::supervisor::Supervisor;
 use crate::wakers::Wakers;
+use auth::Access;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::response::{IntoResponse, Json, Response};
@@ -45,8 +46,7 @@ pub(crate) struct App {
     pub catalog: Arc<RwLock<Catalog>>,
     pub projects: Projects,
     pub max_engines_ceiling: u64,
-    /// Asked for on every call but the health, when it is there.
-    pub token: Option<Arc<str>>,
+    pub access: Access,
     /// True once the server is to end: long polls answer then.
     pub stopping: watch::Receiver<bool>,
 }

@@ -86,6 +86,13 @@ impl ApiError {
         Self { code: "Unauthorized", detail: detail.into() }
     }
 
+    /// A page of another site calls.
+    pub fn foreign_page() -> Self {
+        let detail = "the call comes from a page of another site (its headers Origin and Sec-Fetch-Site say so): only pages of this \
+                      server may change anything, call it from a program instead";
+        Self { code: "Unauthorized", detail: detail.into() }
+    }
+
     /// The server went wrong; what exactly is for its log.
     pub fn internal(why: &impl std::fmt::Display) -> Self {
         tracing::error!("a request failed: {why}");

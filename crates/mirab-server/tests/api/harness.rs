@@ -1,5 +1,5 @@
 //! A server with a home and a project of its own, and a worker in the test.
-use mirab_client::{Client, ClientError};
+use mirab_client::{Client, ClientError, Home};
 use mirab_server::{Running, ServeError, ServeOptions, start};
 use mirab_wire as wire;
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ impl World {
 
     pub fn try_start(&self) -> Result<Server, ServeError> {
         let running = start(self.options.clone())?;
-        let client = Client::at(running.url(), None);
+        let client = Client::of_home(&Home::at(running.home())).unwrap();
         Ok(Server { running, client })
     }
 

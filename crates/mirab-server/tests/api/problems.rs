@@ -8,6 +8,7 @@ fn every_refusal_is_a_problem_with_a_code() {
     let (_world, server) = server("", &[flow("nightly", json!({}))]);
     let url = server.running.url();
     let text: &[(&str, &str)] = &[("content-type", "text/plain")];
+    let foreign: &[(&str, &str)] = &[("origin", "http://example.org")];
     for (method, path, headers, body, status, code, detail) in [
         ("GET", "/api/none", JSON, "", 404, "NotFound", "there is no GET /api/none"),
         ("GET", "/", JSON, "", 404, "NotFound", "there is no GET /"),
@@ -32,7 +33,8 @@ fn every_refusal_is_a_problem_with_a_code() {
         ("GET", "/api/runs/9", JSON, "", 404, "UnknownRun", "unknown run 9"),
         ("GET", "/api/flows/none", JSON, "", 404, "UnknownFlow", "no flow named"),
         ("PATCH", "/api/settings", JSON, r#"{"max_engines": 0}"#, 400, "BadRequest", "max_engines is 0, expected 1 to"),
-        ("POST", "/api/projects", JSON, r#"{"path": "/none"}"#, 400, "BadRequest", "/none is not a directory"),
+        ("POST", "/api/projects", JSON, r#"{"path": "/none"}"#, 401, "Unauthorized", "the token is missing or wrong"),
+        ("POST", "/api/runs/9/cancel", foreign, "", 401, "Unauthorized", "a page of another site"),
     ] {
         let (answered, kind, body) = raw(method, &format!("{url}{path}"), headers, body);
         let problem: Problem = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));

@@ -83,6 +83,8 @@ fn a_directory_that_does_not_fit_is_refused() {
         elsewhere.contains("mirab.toml:2:1: [server] port is read from the first served directory only"),
         "{elsewhere}"
     );
+    let nowhere = problem(server.client.add_project(&add("/none".as_ref())));
+    assert!(nowhere.code == "BadRequest" && nowhere.detail.contains("/none is not a directory"), "{}", nowhere.detail);
     let dir = write_project(&world.path("d"), "", &[]);
     std::fs::write(dir.join("discovery-fails"), "").unwrap();
     let failed = problem(server.client.add_project(&add(&dir)));
