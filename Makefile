@@ -28,8 +28,9 @@ test: python-package ## all tests: repository rules, Rust, Python types, Python
 	$(VENV)/bin/python -m mypy --strict python/src
 	$(VENV)/bin/python -m pytest python/tests
 
-soak: prerequisites ## long random histories against the reference model
+soak: python-package ## the longer proofs: histories by the million, and twenty rounds of killing the server
 	cargo run --release -p mirab-sim --bin soak -- $(SOAK_ARGS)
+	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/served/test_server_killed.py
 
 bench: python-package ## cost of a decision, and latency of served runs
 	cargo run --release -p mirab-sim --bin bench-gate -- $(BENCH_ARGS)
@@ -61,7 +62,7 @@ $(VENV_STAMP): python/requirements-dev.txt | prerequisites
 	cp $< $@
 
 # Tests use what cargo has built for them anyway; what is shown or measured is optimised.
-demo bench: PROFILE := --release
+demo bench soak: PROFILE := --release
 
 # Cargo knows best what is out of date, so this always asks it. maturin refuses to choose between two environments,
 # hence the unset CONDA_PREFIX.

@@ -11,12 +11,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mirab-core", &[]),
     ("mirab-flow", &["mirab-core"]),
     ("mirab-wire", &[]),
-    ("mirab-store", &["mirab-core", "mirab-flow", "mirab-wire"]),
+    ("mirab-store", &["mirab-core", "mirab-flow"]),
     ("mirab-server", &["mirab-core", "mirab-flow", "mirab-store", "mirab-wire"]),
     ("mirab-client", &["mirab-wire"]),
     ("mirab-cli", &["mirab-client", "mirab-server", "mirab-wire"]),
-    ("mirab-python", &["mirab-cli", "mirab-client", "mirab-core", "mirab-flow", "mirab-store", "mirab-wire"]),
-    ("mirab-sim", &["mirab-core", "mirab-flow"]),
+    ("mirab-python", &["mirab-cli", "mirab-client", "mirab-wire"]),
+    ("mirab-sim", &["mirab-core"]),
     ("xtask", &[]),
 ];
 

@@ -84,14 +84,12 @@ def test_a1_a_crashed_run_is_rerun_from_its_old_place_as_often_as_it_may(served:
     run, *others = api.submit("stubborn")["id"], *(api.hold(name, resources={"db": 1}) for name in ("next", "last"))
     gates.wait_for("stubborn")
     kill_engine_of(served, run)
-    gates.wait_gone("stubborn")
-    # Whether the next one or the rerun goes first, the last one joined after both.
-    gates.open("next")
-    gates.wait_for("stubborn")
+    # The rerun goes before the two that waited for what it held.
+    eventually(lambda: gates.arrivals.count("stubborn") == 2, "the rerun to begin")
     again = api.in_state(run, "Running")
-    assert again["attempt"] == 2 and api.run(others[1])["state"] == "AwaitingResource"
+    assert again["attempt"] == 2 and [api.run(other)["state"] for other in others] == ["AwaitingResource"] * 2
     kill_engine_of(served, run)
-    gates.let("last")
+    gates.let("next", "last")
     api.completed(*others)
     ended = api.run(run)
     assert (ended["state"], ended["attempt"], ended["message"]) == ("Crashed", 2, "engine process ended by signal 9")
