@@ -97,14 +97,14 @@ def eventually(check: Callable[[], T], what: str, limit_s: float = LIMIT_S) -> T
 class Api:
     """The server's HTTP interface."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str) -> None:
         self.url = url
+        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """One request; a problem is raised as Refused."""
         data = None if body is None else json.dumps(body).encode()
-        kind = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.url}/api{path}", data, kind, method=method)
+        request = urllib.request.Request(f"{self.url}/api{path}", data, self._headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:
                 return json.load(answer)
@@ -216,7 +216,8 @@ class Served:
     @property
     def api(self) -> Api:
         """The API where the server answers now."""
-        return Api(json.loads((self.home / "server.json").read_text())["url"])
+        url = json.loads((self.home / "server.json").read_text())["url"]
+        return Api(url, (self.home / "token").read_text().strip())
 
     def kill(self) -> None:
         """kill -9 of the server; its engines live on."""
