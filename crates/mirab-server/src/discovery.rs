@@ -60,7 +60,7 @@ pub(crate) fn discover(python: &Path, dir: &Path, log: &Path, answer: &Path) -> 
     command.args(["-P", "-m", "mirab._discover"]).arg(dir).arg(answer);
     command.current_dir(dir).stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
     let ended = run(command).map_err(|error| DiscoveryError::NoPython { python: python.to_owned(), error })?;
-    let said = std::fs::read_to_string(log).unwrap_or_default();
+    let said = crate::log_file::ends(log);
     let text = std::fs::read(answer);
     let _ = std::fs::remove_file(answer);
     match ended {

@@ -15,7 +15,9 @@ pub(crate) fn carry_out(wakers: Wakers, orders: Orders) -> impl FnMut(Vec<Effect
                 }
                 Effect::TaskChanged { task } => wakers.wake_all(&Topic::Task(task.0)),
                 Effect::StopBody { run, .. } => wakers.wake_all(&Topic::Stop(run.0)),
-                Effect::KillWorker { worker, reason, .. } => drop(orders.send(Order::Kill { worker, reason })),
+                Effect::KillWorker { worker, run, reason } => {
+                    drop(orders.send(Order::Kill { worker, run, reason }));
+                }
                 Effect::WorkEnded { .. } => {}
             }
         }

@@ -1,6 +1,6 @@
 //! One engine process: how it is started, and what is remembered of it over a restart of the server.
 use crate::home::write_atomically;
-use crate::process::{open_pidfd, start_time, wait_for_exit};
+use crate::process::{ProcessId, open_pidfd, start_time, wait_for_exit};
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io;
@@ -23,6 +23,12 @@ pub(crate) struct EngineRecord {
     pub pid: u32,
     /// Tells this process from a later one with the same id.
     pub start_time: u64,
+}
+
+impl EngineRecord {
+    pub fn process(&self) -> ProcessId {
+        ProcessId { pid: self.pid, start_time: self.start_time }
+    }
 }
 
 /// The table file.
@@ -116,13 +122,6 @@ impl Launcher {
                 Err(error)
             }
         }
-    }
-
-    /// The last thing an engine said, for a reason that a person can act on.
-    pub fn last_words(&self, worker: &str) -> Option<String> {
-        let text = std::fs::read(self.log_path(worker)).ok()?;
-        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
-        text.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
     }
 
     fn remove_old_logs(&self) {

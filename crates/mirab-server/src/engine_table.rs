@@ -1,5 +1,6 @@
 //! Which engine processes there are, and which are wanted. Pure bookkeeping, but for the file that outlives the server.
 use crate::engine_process::{EngineFile, EngineRecord, worker_name};
+use crate::process::ProcessId;
 use mirab_core::ClaimId;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,8 +55,8 @@ pub(crate) struct Plan {
     pub launch: Vec<(String, String, PathBuf)>,
     /// Workers to wake, so that they are told to end.
     pub retire: Vec<String>,
-    /// Process ids.
-    pub kill: Vec<u32>,
+    /// Processes with all that they started.
+    pub kill: Vec<ProcessId>,
     /// When to look again at the latest.
     pub look_at: Option<Instant>,
 }
@@ -221,7 +222,7 @@ impl EngineTable {
                 continue;
             }
             if limit <= now {
-                plan.kill.push(engine.record.pid);
+                plan.kill.push(engine.record.process());
             } else {
                 plan.look_no_later_than(limit);
             }
@@ -259,22 +260,22 @@ impl EngineTable {
         self.forget(worker);
     }
 
-    /// The process has ended: its id, and what it was killed for.
-    pub fn ended(&mut self, worker: &str) -> Option<(u32, Option<String>)> {
+    /// The process has ended: which one, and what it was killed for.
+    pub fn ended(&mut self, worker: &str) -> Option<(ProcessId, Option<String>)> {
         let engine = self.engines.get_mut(worker)?;
         let was_told = matches!(engine.phase, Phase::Retiring(_)) || engine.is_outdated || engine.killed_for.is_some();
         let has_settled = engine.phase == Phase::Ready && engine.since.elapsed() > SETTLED;
         engine.is_proven |= was_told || has_settled;
         engine.phase = Phase::Ended;
-        Some((engine.record.pid, engine.killed_for.clone()))
+        Some((engine.record.process(), engine.killed_for.clone()))
     }
 
-    /// It is about to be killed: its process id, when there is one.
-    pub fn killed(&mut self, worker: &str, reason: &str) -> Option<u32> {
+    /// It is about to be killed: its process, when there is one.
+    pub fn killed(&mut self, worker: &str, reason: &str) -> Option<ProcessId> {
         let engine =
             self.engines.get_mut(worker).filter(|engine| engine.record.pid != 0 && engine.phase != Phase::Ended)?;
         engine.killed_for = Some(reason.to_owned());
-        Some(engine.record.pid)
+        Some(engine.record.process())
     }
 
     /// An engine that ended before it did any work: the next start of its project waits a little longer each time.

@@ -14,6 +14,7 @@ mod engine_table;
 mod home;
 mod host;
 mod loaded;
+mod log_file;
 mod near;
 mod params;
 mod process;

@@ -1,11 +1,9 @@
 //! Child processes: their exit as a file descriptor, their groups, and how to tell one from a later one with the same id.
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 use rustix::time::Timespec;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::time::Duration;
 
 /// A descriptor that becomes readable when the process has ended.
@@ -28,11 +26,40 @@ pub(crate) fn wait_for_exit(pidfd: impl AsFd, limit: Duration) -> io::Result<boo
     }
 }
 
-/// Sends a signal to the group that a process leads; nothing happens when none is left.
+/// One process for good: its id alone may be given to another one later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessId {
+    pub pid: u32,
+    pub start_time: u64,
+}
+
+/// Sends a signal to the group that a process leads; nothing happens when none is left. The process must not have been reaped.
 pub(crate) fn signal_group(leader: u32, signal: Signal) {
     if let Some(pid) = as_pid(leader) {
         let _ = kill_process_group(pid, signal);
     }
+}
+
+/// The same for a leader that may be gone: not when its id is another process's by now. While anything is left of the group, the
+/// system gives the id to no one else.
+pub(crate) fn signal_group_of(leader: &ProcessId, signal: Signal) {
+    if start_time(leader.pid).is_none_or(|started| started == leader.start_time) {
+        signal_group(leader.pid, signal);
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+/// How a child that has ended did so; it is still to be reaped.
+pub(crate) fn peek_exit(child: u32) -> Option<Exit> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    let status = waitid(WaitId::Pid(as_pid(child)?), options).ok()??;
+    status.exit_status().map(Exit::Code).or_else(|| status.terminating_signal().map(Exit::Signal))
 }
 
 /// When the process started, in clock ticks since boot: together with its id it names one process for good.
@@ -44,14 +71,12 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
 }
 
 /// How a process ended, in words.
-pub(crate) fn describe_exit(status: Option<ExitStatus>) -> String {
-    match status {
+pub(crate) fn describe_exit(exit: Option<Exit>) -> String {
+    match exit {
         // Only the parent is told how a process ended.
         None => "engine process ended (an earlier server started it, so how is not known)".into(),
-        Some(status) => match (status.signal(), status.code()) {
-            (Some(signal), _) => format!("engine process ended by signal {signal}"),
-            (None, code) => format!("engine process ended with exit code {}", code.unwrap_or_default()),
-        },
+        Some(Exit::Signal(signal)) => format!("engine process ended by signal {signal}"),
+        Some(Exit::Code(code)) => format!("engine process ended with exit code {code}"),
     }
 }
 
@@ -71,8 +96,16 @@ mod tests {
         let pidfd = open_pidfd(child.id()).unwrap();
         assert!(start_time(child.id()).is_some());
         assert!(!wait_for_exit(&pidfd, Duration::ZERO).unwrap());
-        signal_group(child.id(), Signal::KILL);
+        let process = ProcessId { pid: child.id(), start_time: start_time(child.id()).unwrap() };
+        // Not for an earlier process of the same id.
+        signal_group_of(&ProcessId { start_time: process.start_time - 1, ..process }, Signal::KILL);
+        assert_eq!((wait_for_exit(&pidfd, Duration::ZERO).unwrap(), peek_exit(child.id())), (false, None));
+        signal_group_of(&process, Signal::KILL);
         assert!(wait_for_exit(&pidfd, Duration::from_secs(20)).unwrap());
-        assert_eq!(describe_exit(child.wait().ok()), "engine process ended by signal 9");
+        for _ in 0..2 {
+            assert_eq!(describe_exit(peek_exit(child.id())), "engine process ended by signal 9");
+        }
+        child.wait().unwrap();
+        assert_eq!(peek_exit(child.id()), None);
     }
 }

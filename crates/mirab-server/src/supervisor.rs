@@ -5,7 +5,8 @@
 use crate::engine_process::{EngineProcess, Launcher, is_engine};
 use crate::engine_table::{EngineTable, Phase, Plan};
 use crate::host::Host;
-use crate::process::{describe_exit, signal_group, wait_for_exit};
+use crate::log_file::last_line;
+use crate::process::{Exit, describe_exit, peek_exit, signal_group_of, wait_for_exit};
 use crate::wakers::{Topic, Wakers};
 use mirab_core::ClaimId;
 use mirab_flow::{Orchestrator, StoreUnavailable};
@@ -27,8 +28,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(3600);
 pub(crate) enum Order {
     /// Offers, settings or engines changed: look again.
     LookAgain,
-    /// End this worker; if it is a local engine by killing it.
-    Kill { worker: String, reason: String },
+    /// End this worker because of this run; if it is a local engine by killing it.
+    Kill { worker: String, run: ClaimId, reason: String },
     /// The process has ended.
     Ended { worker: String, child: Option<Child> },
 }
@@ -86,8 +87,8 @@ impl Supervisor {
     pub async fn end_idle(&self) -> u64 {
         let Ok(busy) = self.host.query(|orchestrator, _| busy(orchestrator)).await else { return 0 };
         for (worker, engine) in self.table().engines() {
-            if !busy.contains_key(worker) {
-                signal_group(engine.record.pid, Signal::TERM);
+            if !busy.contains_key(worker) && engine.phase != Phase::Ended {
+                signal_group_of(&engine.record.process(), Signal::TERM);
             }
         }
         busy.len() as u64
@@ -108,7 +109,7 @@ impl Supervisor {
             lost.extend(leases.into_keys().filter(|worker| is_engine(worker) && !known.contains(worker)));
         }
         for worker in lost {
-            self.bury(worker, "engine process ended while the server was away".into());
+            self.bury(worker, None, "engine process ended while the server was away".into());
         }
     }
 
@@ -118,21 +119,21 @@ impl Supervisor {
             let pause = look_at.map_or(LOOK_AGAIN, |at| at.saturating_duration_since(Instant::now()));
             match tokio::time::timeout(pause, inbox.recv()).await {
                 Ok(None) => return,
-                Ok(Some(order)) => self.obey(order),
+                Ok(Some(order)) => self.obey(order).await,
                 Err(_) => {}
             }
             while let Ok(order) = inbox.try_recv() {
-                self.obey(order);
+                self.obey(order).await;
             }
             look_at = self.look().await;
         }
     }
 
-    fn obey(&self, order: Order) {
+    async fn obey(&self, order: Order) {
         match order {
             Order::LookAgain => {}
-            Order::Kill { worker, reason } => self.kill(worker, reason),
-            Order::Ended { worker, child } => self.ended(worker, child),
+            Order::Kill { worker, run, reason } => self.kill(worker, run, reason),
+            Order::Ended { worker, child } => self.ended(worker, child).await,
         }
     }
 
@@ -149,8 +150,8 @@ impl Supervisor {
         for worker in retire {
             self.wakers.wake_all(&Topic::Retire(worker));
         }
-        for pid in kill {
-            signal_group(pid, Signal::KILL);
+        for process in kill {
+            signal_group_of(&process, Signal::KILL);
         }
         if !launch.is_empty() {
             self.table().save();
@@ -188,30 +189,47 @@ impl Supervisor {
         }
     }
 
-    fn ended(&self, worker: String, child: Option<Child>) {
-        let status = child.and_then(|mut child| child.wait().ok());
-        let Some((pid, killed_for)) = self.table().ended(&worker) else { return };
-        if !status.is_some_and(|status| status.success()) {
+    async fn ended(&self, worker: String, child: Option<Child>) {
+        // First noted, then signalled, and reaped last: until then its id, and its group's, can be no stranger's.
+        let ended = self.table().ended(&worker);
+        let status = child.as_ref().and_then(|child| peek_exit(child.id()));
+        if let Some((process, _)) = &ended
+            && status != Some(Exit::Code(0))
+        {
             // What its body started must not go on without it, holding nothing.
-            signal_group(pid, Signal::KILL);
+            signal_group_of(process, Signal::KILL);
         }
+        if let Some(mut child) = child {
+            let _ = child.wait();
+        }
+        let Some((_, killed_for)) = ended else { return };
         let reason = killed_for.unwrap_or_else(|| describe_exit(status));
-        let words = self.launcher.last_words(&worker);
+        let words = self.last_words(&worker).await;
         let why = words.map_or_else(|| reason.clone(), |words| format!("{reason}: {words}"));
         self.table().note_failed_start(&worker, why);
-        self.bury(worker, reason);
+        self.bury(worker, None, reason);
     }
 
-    /// Tells the machines that a worker is gone, as often as it takes, and only then forgets it.
-    fn bury(&self, worker: String, reason: String) {
+    /// The last thing an engine said, for a reason that a person can act on.
+    async fn last_words(&self, worker: &str) -> Option<String> {
+        let log = self.launcher.log_path(worker);
+        tokio::task::spawn_blocking(move || last_line(&log)).await.ok().flatten()
+    }
+
+    /// Tells the machines that a worker is gone, as often as it takes, and only then forgets it. With a run, nothing happens to
+    /// another one that the worker has by then.
+    fn bury(&self, worker: String, run: Option<ClaimId>, reason: String) {
         let supervisor = self.clone();
         tokio::spawn(async move {
             loop {
                 let (name, reason) = (worker.clone(), reason.clone());
-                let told =
-                    supervisor.host.call(move |orchestrator, now| orchestrator.worker_lost(now, &name, &reason)).await;
-                match told {
-                    Ok(_) => break,
+                let told = supervisor.host.call(move |orchestrator, now| {
+                    if run.is_none() || run.as_ref() == busy(orchestrator).get(&name) {
+                        orchestrator.worker_lost(now, &name, &reason);
+                    }
+                });
+                match told.await {
+                    Ok(()) => break,
                     Err(StoreUnavailable { .. }) => tokio::time::sleep(STORE_PAUSE).await,
                 }
             }
@@ -220,14 +238,34 @@ impl Supervisor {
         });
     }
 
-    fn kill(&self, worker: String, reason: String) {
-        let pid = self.table().killed(&worker, &reason);
-        match pid {
-            Some(pid) => signal_group(pid, Signal::KILL),
-            // Not ours to kill: for a remote worker the lapse of its lease is enough.
-            None => self.bury(worker, reason),
-        }
+    /// By the time it comes to that, the run may have ended and the worker have its next one, which is not to be hit: the lease
+    /// is looked at on the writer's thread, where no other one can be taken meanwhile.
+    fn kill(&self, worker: String, run: ClaimId, reason: String) {
+        let supervisor = self.clone();
+        tokio::spawn(async move {
+            let (table, name, why) = (Arc::clone(&supervisor.table), worker.clone(), reason.clone());
+            let killed = supervisor.host.query(move |orchestrator, _| {
+                let still_has_it = busy(orchestrator).get(&name) == Some(&run);
+                still_has_it.then(|| kill_local(&table, &name, &why))
+            });
+            // When the store is away nothing is known: the order is given again by the machines that are rebuilt from it.
+            if let Ok(Some(false)) = killed.await {
+                // Not ours to kill: for a remote worker the lapse of its lease is enough.
+                supervisor.bury(worker, Some(run), reason);
+            }
+        });
     }
+}
+
+/// False when there is no such process here.
+fn kill_local(table: &Mutex<EngineTable>, worker: &str, reason: &str) -> bool {
+    let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = table.killed(worker, reason);
+    if let Some(process) = &process {
+        // Under the lock: an engine that is not marked as ended was not reaped either, so its id is no other process's.
+        signal_group_of(process, Signal::KILL);
+    }
+    process.is_some()
 }
 
 /// The run of each worker that has one.
