@@ -69,6 +69,91 @@ def test_a_result_that_is_no_json_is_null(project: Project) -> None:
     assert project.run(server) == ("complete", {"fence": 1, "result": None})
 
 
+@pytest.mark.parametrize(
+    "value", ["10**400", "__import__('functools').reduce(lambda inner, _: [inner], range(300), 1)"], ids=["big", "deep"]
+)
+def test_a_result_that_only_python_reads_is_null(project: Project, value: str) -> None:
+    server = project.server(f"@flow\ndef main():\n    return {value}\n")
+    assert project.run(server) == ("complete", {"fence": 1, "result": None})
+
+
+def test_a_body_may_take_the_streams_away_and_raise_what_cannot_be_read(project: Project) -> None:
+    server = project.server(
+        """
+        class Mute(Exception):
+            def __str__(self):
+                raise OSError
+
+        @flow
+        def main():
+            sys.stdout = sys.stderr = None
+            raise Mute
+        """
+    )
+    kind, report = project.run(server)
+    assert (kind, report["error"]["type"]) == ("fail", "Mute")
+    assert report["error"]["message"] == "its text cannot be read: OSError"
+
+
+def test_a_file_may_call_its_flow_when_it_is_imported(project: Project) -> None:
+    server = project.server(
+        """
+        @task(resources={"db": 1})
+        def load():
+            return 1
+
+        @flow(resources={"gpu": 1})
+        def main():
+            return load()
+
+        assert main() == 1
+        """
+    )
+    assert project.run(server) == ("complete", {"fence": 1, "result": 1})
+    assert len(server.claims) == 1
+
+
+def test_tasks_in_threads_of_the_flow_claim_too(project: Project) -> None:
+    server = project.server(
+        """
+        import threading
+
+        @task(resources={"db": 1})
+        def load():
+            return 1
+
+        @flow
+        def main():
+            thread = threading.Thread(target=load)
+            thread.start()
+            thread.join()
+            return 2
+        """
+    )
+    assert project.run(server) == ("complete", {"fence": 1, "result": 2})
+    assert [claim["resources"] for claim in server.claims] == [{"db": 1}]
+
+
+def test_a_forked_child_has_no_part_in_the_run(project: Project) -> None:
+    server = project.server(
+        """
+        import os
+
+        @task
+        def load():
+            return 1
+
+        @flow
+        def main():
+            child = os.fork()
+            if child == 0:
+                load()  # Refused; and the child never reports.
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        """
+    )
+    assert project.run(server) == ("complete", {"fence": 1, "result": 1})
+
+
 def test_tasks_claim_with_keys_parents_and_retries(project: Project) -> None:
     server = project.server(
         """

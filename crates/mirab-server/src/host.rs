@@ -14,6 +14,9 @@ use tokio::sync::oneshot;
 /// At most so many calls share a commit: enough to use an fsync well, few enough to answer the first of them soon.
 const GROUP: usize = 512;
 
+/// A timer that is served so late, in nanoseconds, says that the server was away.
+const STALL: u64 = 2 * mirab_core::SECOND;
+
 type Answer = Box<dyn FnOnce(Result<(), StoreUnavailable>) + Send>;
 type Command = Box<dyn FnOnce(&mut Orchestrator, Time) -> Answer + Send>;
 type Query = Box<dyn FnOnce(Result<&Orchestrator, StoreUnavailable>, Time) + Send>;
@@ -142,6 +145,10 @@ impl<J: Journal, F: FnMut(Vec<Effect>)> Writer<J, F> {
     fn step(&mut self, group: Vec<Job>) -> bool {
         let now = self.clock.now();
         let (mut answers, mut queries, mut goes_on) = (Vec::new(), Vec::new(), true);
+        if self.driver.poll_timeout().is_some_and(|(due, _)| now.since(due) > STALL) {
+            // This thread was held up (by a slow disk, or the process was stopped): heartbeats may be waiting to be read.
+            self.driver.apply(now, |orchestrator| orchestrator.renew_leases(now));
+        }
         if now >= self.quiet_until {
             // Before anything else: what is due by now happened before the calls, and readers are told of this moment.
             self.driver.apply(now, |orchestrator| orchestrator.handle_timeout(now));

@@ -22,8 +22,8 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Reads the files of all directories and of the home.
-    pub fn read(dirs: &[PathBuf], home: &Path, given: &Given) -> Result<Self, ServeError> {
+    /// Reads the files of all directories and of the home. A directory that nobody named keeps no server from starting.
+    pub fn read(dirs: &[PathBuf], implicit: &[PathBuf], home: &Path, given: &Given) -> Result<Self, ServeError> {
         let mut files: Vec<ConfigFile> = Vec::new();
         let mut named: Vec<NamedDir> = Vec::new();
         for dir in dirs {
@@ -42,11 +42,34 @@ impl Loaded {
         for file in &files {
             declarations.add(file)?;
         }
+        for dir in implicit {
+            let read = read_implicit(dir, &named, &declarations);
+            match read {
+                Ok((found, all)) => {
+                    named.push(found);
+                    declarations = all;
+                }
+                Err(error) => tracing::warn!("{} has runs that have not ended, but they wait: {error}", dir.display()),
+            }
+        }
         let first = files.swap_remove(0);
         let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
         let settings = ServerSettings::settle(given, |name| std::env::var(name).ok(), &first, cpus)?;
         Ok(Self { dirs: named, settings, aging: first.aging, declarations, pools: first.pools })
     }
+}
+
+fn read_implicit(
+    dir: &Path,
+    named: &[NamedDir],
+    declarations: &Declarations,
+) -> Result<(NamedDir, Declarations), ServeError> {
+    let dir = absolute(dir)?;
+    let file = ConfigFile::read(&dir, Role::Implicit)?;
+    let found = name(&dir, &file, named)?;
+    let mut all = declarations.clone();
+    all.add(&file)?;
+    Ok((found, all))
 }
 
 /// The directory's full path.

@@ -76,9 +76,9 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(&Running)) -> Result<u64,
 pub fn start(options: ServeOptions) -> Result<Running, ServeError> {
     let home = Home::open(&options.home)?;
     let mut store = SqliteStore::open(home.store_path())?;
-    let dirs = with_unfinished(&options.dirs, &mut store)?;
+    let implicit = with_unfinished(&options.dirs, &mut store)?;
     let given = Given { host: options.host.clone(), port: options.port, max_engines: options.max_engines };
-    let loaded = Loaded::read(&dirs, home.dir(), &given)?;
+    let loaded = Loaded::read(&options.dirs, &implicit, home.dir(), &given)?;
     let listener = listen(&loaded.settings.host, loaded.settings.port)?;
     let finder = Finder { python: options.python.clone(), logs: home.logs_dir() };
     let found = find_all(&finder, &loaded.dirs)?;
@@ -92,10 +92,10 @@ pub fn start(options: ServeOptions) -> Result<Running, ServeError> {
 fn with_unfinished(dirs: &[PathBuf], store: &mut SqliteStore) -> Result<Vec<PathBuf>, ServeError> {
     let stored = store.load()?;
     let unfinished: BTreeSet<&str> = stored.runs.iter().map(|run| run.project.as_str()).collect();
-    let mut all = dirs.to_vec();
+    let mut all = Vec::new();
     for project in stored.projects.iter().filter(|project| unfinished.contains(project.name.as_str())) {
         let path = PathBuf::from(&project.path);
-        if all.iter().any(|dir| dir.canonicalize().is_ok_and(|dir| dir == path)) {
+        if dirs.iter().any(|dir| dir.canonicalize().is_ok_and(|dir| dir == path)) {
             continue;
         }
         if path.is_dir() {

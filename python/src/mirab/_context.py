@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -39,19 +40,44 @@ class Body:
     in_task: bool
 
 
+@dataclass
+class Process:
+    """What holds for the whole process: threads that a flow makes by itself carry no context."""
+
+    is_engine: bool = False
+    is_forked: bool = False
+    body: Body | None = None
+
+
+process = Process()
+
 _body: ContextVar[Body | None] = ContextVar("mirab_body", default=None)
 
 
 def current() -> Body | None:
-    """The innermost body around this code."""
-    return _body.get()
+    """The innermost body around this code. In an engine there is always one, except while a file is imported."""
+    if not process.is_engine:
+        return _body.get()
+    if process.is_forked:
+        raise RuntimeError(
+            "a process that a flow has forked is no part of its run: call tasks in the flow's own process"
+        )
+    body = _body.get() or process.body
+    if body is None and threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("the run that started this thread has ended: nothing can be called in it any more")
+    return body
 
 
 @contextmanager
 def entered(body: Body) -> Iterator[None]:
     """Makes ``body`` the current one."""
     token = _body.set(body)
+    is_outermost = process.is_engine and process.body is None
+    if is_outermost:
+        process.body = body
     try:
         yield
     finally:
         _body.reset(token)
+        if is_outermost:
+            process.body = None

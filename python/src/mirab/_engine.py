@@ -15,6 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from mirab._context import process
 from mirab._execute import run_body, run_body_async
 from mirab._failure import failure
 from mirab._interrupt import Interrupt
@@ -33,6 +34,7 @@ class EngineLoop:
         self._interrupt = interrupt
         self._directory = directory
         self._files = Freshness(directory)
+        self._pid = os.getpid()
 
     def run(self) -> None:
         """One run after the other."""
@@ -52,6 +54,9 @@ class EngineLoop:
         except BaseException as raised:  # also SystemExit: the engine outlives the body
             error = raised
         _flush()
+        if os.getpid() != self._pid:
+            # The body has forked and its child came back here: the run, its lease and its report are the parent's.
+            os._exit(0 if error is None else 1)
         if self._interrupt.why == "stale":
             self._engine.abandon()
         elif error is not None:
@@ -78,16 +83,23 @@ class EngineLoop:
 
     def _complete(self, value: object) -> None:
         try:
-            self._engine.complete(_report(value))
+            try:
+                self._engine.complete(_report(value))
+            except (ValueError, RecursionError):
+                # JSON for Python, but with numbers or a depth that others do not read.
+                self._engine.complete(_NO_RESULT)
         except MirabError as refused:
             # The flow has ended and its units are to be freed, though its result is not wanted.
             self._engine.fail(json.dumps({"error": failure(refused), "cancelled": False}))
 
 
+_NO_RESULT = '{"result": null}'
+
+
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        # Whoever read it may be gone; the run goes on all the same.
-        with contextlib.suppress(OSError, ValueError):
+        # Whoever read it may be gone, and the flow may have put anything in its place; the run goes on all the same.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
 
 
@@ -97,7 +109,7 @@ def _report(value: object) -> str:
         report = json.dumps({"result": value}, allow_nan=False, ensure_ascii=False)
         report.encode("utf-8")
     except (TypeError, ValueError, RecursionError):
-        return '{"result": null}'
+        return _NO_RESULT
     return report
 
 
@@ -121,6 +133,8 @@ def main(argv: list[str] | None = None) -> int:
         # The log is read while the run goes on, and the process may be killed.
         sys.stdout.reconfigure(line_buffering=True)
     use_project(directory)
+    process.is_engine = True
+    os.register_at_fork(after_in_child=lambda: setattr(process, "is_forked", True))
     interrupt = Interrupt()
     interrupt.install()
     engine = Engine(str(home), options.worker, options.project, options.pool, interrupt.ask)

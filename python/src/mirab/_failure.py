@@ -13,9 +13,16 @@ def failure(error: BaseException) -> dict[str, Any]:
     _drop_own_frames(told)
     return {
         "type": type(error).__name__,
-        "message": _encodable(str(error)),
+        "message": _encodable(_said(error)),
         "traceback": _encodable("".join(told.format())),
     }
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # of the user's own __str__
+        return f"its text cannot be read: {type(broken).__name__}"
 
 
 def _drop_own_frames(told: traceback.TracebackException | None) -> None:

@@ -8,6 +8,7 @@ __all__ = ["Engine", "__version__", "cli"]
 __version__: str
 
 def cli(argv: Sequence[str], python: str) -> int: ...
+
 @final
 class Engine:
     def __new__(

@@ -110,6 +110,19 @@ impl Orchestrator {
         Ok(self.runs.get(&id).is_some_and(|run| run.state() == State::Cancelling))
     }
 
+    /// Gives every lease a full life from now on, as after a restart: the host itself was away, so that nobody could renew.
+    pub fn renew_leases(&mut self, now: Time) {
+        let now = self.advance(now);
+        let leased: Vec<(ClaimId, State)> =
+            self.leases.keys().filter_map(|id| Some((*id, self.run(*id)?.state))).collect();
+        for (id, state) in leased.into_iter().filter(|(id, _)| !self.silent.contains(id)) {
+            match state {
+                State::Pending => self.timers.set(now.plus(HAND_OFF), Wake::HandOff(id)),
+                _ => self.timers.set(now.plus(LEASE_LIFE), Wake::Lapse(id)),
+            }
+        }
+    }
+
     /// Gives the worker that holds this lease of a run.
     pub(super) fn check_lease(&self, id: ClaimId, fence: Fence) -> Result<String, Error> {
         let is_live = self.runs.contains_key(&id) && !self.silent.contains(&id);

@@ -224,3 +224,16 @@ fn a_run_that_lost_its_engine_keeps_its_place_before_those_that_wait_for_its_uni
     world.pass(seconds(5));
     assert_eq!((taken.id, world.state(first), world.state(second)), (first, State::Pending, State::Waiting));
 }
+
+#[test]
+fn a_host_that_was_away_gives_every_lease_a_full_life() {
+    let mut world = world(0);
+    let id = world.submit("nightly");
+    let body = world.start("engine-1");
+    world.now = world.now.plus(seconds(60));
+    world.run(|o, now| o.renew_leases(now));
+    world.run(|o, now| o.handle_timeout(now));
+    assert_eq!((world.state(id), world.beat(body)), (State::Running, Ok(false)));
+    world.pass(seconds(15));
+    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::KillWorker { .. })));
+}

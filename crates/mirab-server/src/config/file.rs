@@ -15,6 +15,8 @@ pub enum Role {
     First,
     /// A further directory: resources, and the project's name.
     Further,
+    /// Not named, but with work that has not ended: as a further one, and what only the first may say is passed over.
+    Implicit,
     /// The home: resources only.
     Home,
 }
@@ -163,7 +165,7 @@ fn read_pool(pools: &Section<'_>, key: &str) -> Result<DeclaredPool, ConfigError
 
 fn check_role(root: &Section<'_>, role: Role) -> Result<(), ConfigError> {
     let refused: &[&str] = match role {
-        Role::First => &[],
+        Role::First | Role::Implicit => &[],
         Role::Further => &["gate", "pools"],
         Role::Home => &["server", "gate", "pools"],
     };

@@ -125,9 +125,15 @@ fn a_project_with_unfinished_runs_is_served_again() {
     let (world, first) = server("", &[]);
     let other = crate::harness::write_project(&world.path("other"), "", &[flow("read", json!({}))]);
     std::fs::write(other.join("engine-fails"), "").unwrap();
+    let broken = crate::harness::write_project(&world.path("broken"), "", &[flow("tear", json!({}))]);
+    first.client.add_project(&mirab_wire::AddProject { path: broken.to_string_lossy().into_owned() }).unwrap();
+    first.submit("tear");
     first.client.add_project(&mirab_wire::AddProject { path: other.to_string_lossy().into_owned() }).unwrap();
     let run = first.submit("read");
     drop(first);
+    // What only a first directory may say does not matter here, and a mistake keeps no other project from being served.
+    std::fs::write(other.join("mirab.toml"), "[server]\nmax_engines = 1\n").unwrap();
+    std::fs::write(broken.join("mirab.toml"), "[resources]\ndb = -1\n").unwrap();
     let server = world.start();
     assert_eq!(server.client.flow("read").unwrap().project, "other");
     let mut worker = server.worker("w");
