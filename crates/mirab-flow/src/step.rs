@@ -42,11 +42,6 @@ pub enum Effect {
         /// Why.
         reason: String,
     },
-    /// A run reached a terminal state.
-    WorkEnded {
-        /// The run.
-        run: ClaimId,
-    },
 }
 
 /// Why to call `handle_timeout` at an instant.

@@ -18,7 +18,6 @@ pub(crate) fn carry_out(wakers: Wakers, orders: Orders) -> impl FnMut(Vec<Effect
                 Effect::KillWorker { worker, run, reason } => {
                     drop(orders.send(Order::Kill { worker, run, reason }));
                 }
-                Effect::WorkEnded { .. } => {}
             }
         }
         if has_offers {

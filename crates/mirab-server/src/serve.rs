@@ -151,6 +151,7 @@ impl Machines {
             resources: loaded.declarations.configs(),
             aging: loaded.aging,
             slots: loaded.settings.max_engines,
+            slots_are_fixed: loaded.settings.is_fixed,
             max_slots: loaded.settings.max_engines_ceiling,
             cancel_grace: CANCEL_GRACE,
         };
@@ -187,8 +188,7 @@ impl Starting {
             told.push((ProjectRecord { name: project.name.clone(), path }, specs));
             catalog.put(project);
         }
-        let fixed = self.loaded.settings.is_fixed.then_some(self.loaded.settings.max_engines);
-        table.max_engines = runtime.block_on(begin(&host, told, fixed))?;
+        table.max_engines = runtime.block_on(begin(&host, told))?;
         let supervisor = runtime.block_on(Supervisor::start(host.clone(), wakers.clone(), launcher, table, orders));
         let catalog = Arc::new(RwLock::new(catalog));
         let (stop, stopping) = watch::channel(false);
@@ -209,19 +209,12 @@ impl Starting {
 }
 
 /// Tells the machines what is served; gives how many engines there may be. Until this is stored, nothing that was restored starts.
-async fn begin(
-    host: &Host,
-    projects: Vec<(ProjectRecord, Vec<FlowSpec>)>,
-    slots: Option<u64>,
-) -> Result<u64, StoreUnavailable> {
+async fn begin(host: &Host, projects: Vec<(ProjectRecord, Vec<FlowSpec>)>) -> Result<u64, StoreUnavailable> {
     let told = host.call(move |orchestrator, now| {
         for (record, specs) in projects {
             projects::serve(orchestrator, now, record, specs);
         }
-        match slots {
-            Some(slots) => orchestrator.set_slots(now, slots),
-            None => orchestrator.slots(),
-        }
+        orchestrator.slots()
     });
     told.await
 }

@@ -109,7 +109,6 @@ impl Orchestrator {
             self.timers.clear(&wake);
         }
         self.due_unknown.remove(&id);
-        self.effect(Effect::WorkEnded { run: id });
         Some(run.record)
     }
 

@@ -10,6 +10,10 @@ impl Orchestrator {
         let slots = slots.min(self.declared.options.max_slots);
         if self.put_semaphore(now, DEFAULT_POOL, slots).is_ok() {
             self.fact(Fact::Setting(SLOTS_SETTING.into(), slots.to_string()));
+            if self.declared.options.slots_are_fixed {
+                // The setting counts again once no flag outranks it; until this host ends, what was set last does.
+                self.declared.options.slots = slots;
+            }
         }
         self.settle(now);
         slots

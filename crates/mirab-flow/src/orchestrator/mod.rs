@@ -52,6 +52,8 @@ pub struct Options {
     pub aging: Option<u64>,
     /// Slots of the pool, unless a setting was stored.
     pub slots: u64,
+    /// True when `slots` outranks a stored setting, as a flag does.
+    pub slots_are_fixed: bool,
     /// The most slots that the pool may have.
     pub max_slots: u64,
     /// A body that was asked to stop has so many nanoseconds until its worker is killed.

@@ -71,7 +71,8 @@ impl Orchestrator {
 
     /// All that the gate must know: the pool, what is declared, the flows' caps, and names that only stored work knows.
     fn resources_for(&self, stored: &Stored) -> Vec<ResourceConfig> {
-        let setting = stored.settings.iter().find(|(key, _)| key == SLOTS_SETTING);
+        let is_open = !self.declared.options.slots_are_fixed;
+        let setting = stored.settings.iter().find(|(key, _)| is_open && key == SLOTS_SETTING);
         let slots = setting.and_then(|(_, value)| value.parse().ok()).unwrap_or(self.declared.options.slots);
         let mut all = vec![ResourceConfig::semaphore(DEFAULT_POOL, slots.min(self.declared.options.max_slots))];
         all.extend(self.declared.options.resources.iter().cloned());

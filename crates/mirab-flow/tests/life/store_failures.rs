@@ -26,7 +26,7 @@ fn a_failed_commit_starts_nothing_loses_nothing_and_work_goes_on_after() {
     assert_eq!(world.effects, []);
     world.complete(body).unwrap();
     assert_eq!((world.driver.unavailable(), world.state(second)), (None, State::Pending));
-    assert_eq!(world.effects.len(), 2, "{:?}", world.effects);
+    assert_eq!(world.effects.len(), 1, "{:?}", world.effects);
     let body = world.start("engine-2");
     world.complete(body).unwrap();
     world.assert_idle();

@@ -43,7 +43,7 @@ pub fn bucket(name: &str, rate: f64, burst: u64) -> ResourceConfig {
 
 pub fn options(slots: u64, resources: &[ResourceConfig]) -> Options {
     let resources = resources.to_vec();
-    Options { resources, aging: None, slots, max_slots: 64, cancel_grace: seconds(10) }
+    Options { resources, slots, max_slots: 64, cancel_grace: seconds(10), ..Options::default() }
 }
 
 impl World {

@@ -61,6 +61,10 @@ pub(crate) async fn lease(
         offered.as_mut().enable();
         told_to_end.as_mut().enable();
         let answer = take(&app, ask.clone()).await?;
+        if answer.retire {
+            // It may have been the one that was woken for an offer: another is to look.
+            app.wakers.wake_one(&Topic::Offer { pool: ask.pool.clone(), project: ask.project.clone() });
+        }
         if answer.lease.is_some() || answer.retire || wait.is_over() {
             return Ok(Json(answer));
         }

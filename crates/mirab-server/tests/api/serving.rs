@@ -92,8 +92,13 @@ fn settings_are_kept_until_they_are_given_anew() {
     let server = world.start();
     assert_eq!(server.client.settings().unwrap().max_engines, 3);
     server.running.stop();
-    let server = world.with(|options| options.max_engines = Some(2)).start();
+    let world = world.with(|options| options.max_engines = Some(2));
+    let server = world.start();
     assert_eq!(server.client.settings().unwrap().max_engines, 2);
+    server.running.stop();
+    // A flag outranks what was set, and does not outlive its server.
+    let server = world.with(|options| options.max_engines = None).start();
+    assert_eq!(server.client.settings().unwrap().max_engines, 3);
 }
 
 #[test]
