@@ -7,7 +7,7 @@ use crate::params;
 use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
-use mirab_core::{ClaimId, Time};
+use mirab_core::{ClaimId, Time, check_requested};
 use mirab_flow::{Created, Error, NewRun, Orchestrator, RunRecord, STATES, Shown, State};
 use mirab_store::RunFilter;
 use mirab_wire as wire;
@@ -91,7 +91,9 @@ async fn same_again(app: &App, id: ClaimId, flow: &str, request: wire::CreateRun
     let same_flow = format!("{}/{}", run.project, run.flow) == flow;
     let same_rank = request.priority.is_none_or(|priority| priority == run.priority);
     let same_tags = request.tags.iter().all(|tag| run.tags.contains(tag));
-    let same_needs = request.resources.iter().all(|(name, units)| run.needs.get(name) == Some(units));
+    // Names were trimmed and normalised when the run was made.
+    let is_same = |name: &str, units: u64| check_requested(name).is_ok_and(|name| run.needs.get(&name) == Some(&units));
+    let same_needs = request.resources.iter().all(|(name, units)| is_same(name, *units));
     if same_flow && same_rank && same_tags && same_needs && request.params == run.params {
         return Ok(run);
     }

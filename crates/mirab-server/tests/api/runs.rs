@@ -72,6 +72,18 @@ fn the_same_key_is_the_same_run() {
 }
 
 #[test]
+fn a_repeated_request_is_the_same_however_it_spells_a_name() {
+    let (_world, server) = server("[resources]\ndb = 1", &[flow("nightly", json!({}))]);
+    let resources = [(" db ".to_owned(), 1)].into();
+    let request =
+        CreateRun { flow: "nightly".into(), idempotency_key: Some("k".into()), resources, ..Default::default() };
+    let first = server.create(request.clone()).unwrap();
+    assert_eq!(server.create(request.clone()).unwrap().id, first.id);
+    let resources = [("db".to_owned(), 1)].into();
+    assert_eq!(server.create(CreateRun { resources, ..request }).unwrap().id, first.id);
+}
+
+#[test]
 fn lists_are_filtered_and_paged() {
     let (_world, server) =
         server("[resources]\ndb = 1", &[flow("a", json!({"resources": {"db": 1}})), flow("b", json!({}))]);
