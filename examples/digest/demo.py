@@ -134,7 +134,7 @@ def longest_wait(server: Server, runs: list[dict[str, Any]], tasks: list[dict[st
     events = server.call("GET", f"/runs/{run}/events")["events"]
     short = [event for event in events if event["kind"] == "resource.exhausted" and event["task_id"] == task]
     who = f"run {run}" if task is None else f"task {task} of run {run}"
-    return f"{seconds:.2f} s, {who}: {short[0]['reason'] if short else 'only an engine was missing'}"
+    return f"{seconds:.2f} s, {who}: {short[0]['reason'] if short else 'no limit, the engines were busy'}"
 
 
 def report(server: Server, jobs: dict[int, tuple[Path, Path]], killed: int | None) -> bool:
