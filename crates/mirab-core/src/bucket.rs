@@ -11,6 +11,8 @@ pub struct BucketState {
     pub scale: i128,
     /// The instant of that balance.
     pub at: Time,
+    /// Nothing starts before: the far side asked for a pause.
+    pub cooling_until: Time,
 }
 
 /// A token bucket. It starts full.
@@ -21,11 +23,12 @@ pub(crate) struct Bucket {
     /// Tokens times `rate.scale()`, at most `burst` of them, at the instant `at`.
     scaled: i128,
     at: Time,
+    cooling_until: Time,
 }
 
 impl Bucket {
     pub fn full(rate: Rate, burst: u64, now: Time) -> Self {
-        Self { rate, burst, scaled: i128::from(burst) * rate.scale(), at: now }
+        Self { rate, burst, scaled: i128::from(burst) * rate.scale(), at: now, cooling_until: Time(0) }
     }
 
     pub fn rate(&self) -> Rate {
@@ -45,8 +48,11 @@ impl Bucket {
         if elapsed >= nanos_to_full { full } else { self.scaled + elapsed * self.rate.per_nanosecond() }
     }
 
-    /// Whole tokens at `now`, rounded down.
+    /// Whole tokens that may be taken at `now`, rounded down; none while it cools.
     pub fn tokens(&self, now: Time) -> i64 {
+        if now < self.cooling_until {
+            return 0;
+        }
         i64::try_from(self.scaled_at(now).div_euclid(self.rate.scale())).unwrap_or(i64::MAX)
     }
 
@@ -62,27 +68,42 @@ impl Bucket {
             return None;
         }
         let missing = i128::from(units) * self.rate.scale() - self.scaled_at(now);
-        if missing <= 0 {
-            return Some(now);
-        }
-        let nanos = ceil_div(missing, self.rate.per_nanosecond());
-        Some(now.plus(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        let nanos = ceil_div(missing.max(0), self.rate.per_nanosecond());
+        Some(now.plus(u64::try_from(nanos).unwrap_or(u64::MAX)).max(self.cooling_until))
+    }
+
+    /// Corrects what was charged: gives back up to the burst, or owes down to minus one burst.
+    pub fn settle(&mut self, charged: u64, actual: u64, now: Time) {
+        let full = i128::from(self.burst) * self.rate.scale();
+        let difference = (i128::from(charged) - i128::from(actual)).saturating_mul(self.rate.scale());
+        self.scaled = self.scaled_at(now).saturating_add(difference).clamp(-full, full);
+        self.at = self.at.max(now);
+    }
+
+    /// Nothing is given before `until`; what was asked for earlier and lasts longer stays.
+    pub fn cool(&mut self, until: Time) {
+        self.cooling_until = self.cooling_until.max(until);
     }
 
     /// True when nothing is missing: such a bucket is as good as a new one.
     pub fn is_full(&self, now: Time) -> bool {
-        self.scaled_at(now) == i128::from(self.burst) * self.rate.scale()
+        now >= self.cooling_until && self.scaled_at(now) == i128::from(self.burst) * self.rate.scale()
     }
 
     /// Changes rate and burst: keeps the tokens, cut to between minus one new burst and the new burst.
     pub fn change(&mut self, rate: Rate, burst: u64, now: Time) {
         let state = self.state(now);
-        *self = Self { rate, burst, scaled: 0, at: now };
+        *self = Self { rate, burst, scaled: 0, at: now, cooling_until: Time(0) };
         self.restore(state, now);
     }
 
     pub fn state(&self, now: Time) -> BucketState {
-        BucketState { scaled: self.scaled_at(now), scale: self.rate.scale(), at: self.at.max(now) }
+        BucketState {
+            scaled: self.scaled_at(now),
+            scale: self.rate.scale(),
+            at: self.at.max(now),
+            cooling_until: self.cooling_until,
+        }
     }
 
     /// Takes a stored balance over, whatever rate it was written under. The time that passed since is credited when the bucket is next
@@ -91,6 +112,7 @@ impl Bucket {
         let full = i128::from(self.burst) * self.rate.scale();
         self.scaled = rescale(state.scaled, state.scale, self.rate.scale()).clamp(-full, full);
         self.at = state.at.min(now);
+        self.cooling_until = state.cooling_until;
     }
 }
 

@@ -4,7 +4,7 @@
 //! inputs in ([`Gate::submit`], [`Gate::release`], ...), and takes effects out ([`Gate::poll_start`], [`Gate::poll_timeout`]).
 //!
 //! ```
-//! use mirab_core::{ClaimId, Gate, ResourceConfig, Submission, Time};
+//! use mirab_core::{ClaimId, Ended, Gate, ResourceConfig, Submission, Time};
 //! let mut gate = Gate::default();
 //! gate.declare(Time(0), ResourceConfig::semaphore("gpu", 1)).unwrap();
 //! for id in [1, 2] {
@@ -14,7 +14,7 @@
 //! }
 //! let first = gate.poll_start().unwrap();
 //! assert_eq!((first.id, gate.poll_start()), (ClaimId(1), None));
-//! gate.release(Time(5), first.id, first.fence);
+//! gate.release(Time(5), first.id, first.fence, Ended::ByItself);
 //! assert_eq!(gate.poll_start().unwrap().id, ClaimId(2));
 //! ```
 mod api;
@@ -37,5 +37,5 @@ pub use gate::{Gate, GateOptions};
 pub use ids::{ClaimId, Fence, Place};
 pub use name::{check_declared, check_requested, is_reserved, near_names};
 pub use rate::Rate;
-pub use refusal::Refusal;
+pub use refusal::{InCircle, Refusal};
 pub use time::{SECOND, Time};

@@ -1,4 +1,5 @@
 //! Why the gate refuses something; each kind has a stable code.
+use crate::ids::ClaimId;
 use std::fmt;
 
 /// A refused submission or declaration. Nothing was changed.
@@ -38,14 +39,43 @@ pub enum Refusal {
     },
     /// Waiting would close a circle of runs that wait for each other.
     ResourceDeadlock {
-        /// The circle in words.
-        circle: String,
+        /// Who waits for whom in it.
+        circle: Vec<InCircle>,
+    },
+    /// It is held or waited for, and cannot be deleted.
+    ResourceInUse {
+        /// The resource or pattern.
+        name: String,
+        /// Leases that hold units.
+        holders: u64,
+        /// Claims that wait for it.
+        waiters: u64,
+    },
+    /// A name's template is malformed, or a field of it is missing or empty.
+    TemplateError {
+        /// The template.
+        name: String,
+        /// What is wrong and what was expected.
+        why: String,
     },
     /// The claim id waits or holds already, or its parent holds nothing: an error of the host.
     InvalidClaim {
         /// What is wrong.
         why: String,
     },
+}
+
+/// A waiting task of a circle, and what the bodies around it hold meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InCircle {
+    /// The waiting task.
+    pub task: ClaimId,
+    /// The outermost body around it.
+    pub run: ClaimId,
+    /// Resources that the bodies around it hold.
+    pub holds: Vec<String>,
+    /// Resources it waits for.
+    pub wants: Vec<String>,
 }
 
 impl Refusal {
@@ -63,6 +93,8 @@ impl Refusal {
             Refusal::InvalidResource { .. } => "InvalidResource",
             Refusal::ResourceOnOtherShard { .. } => "ResourceOnOtherShard",
             Refusal::ResourceDeadlock { .. } => "ResourceDeadlock",
+            Refusal::ResourceInUse { .. } => "ResourceInUse",
+            Refusal::TemplateError { .. } => "TemplateError",
             Refusal::InvalidClaim { .. } => "InvalidClaim",
         }
     }
@@ -102,7 +134,21 @@ impl fmt::Display for Refusal {
                     "resource {name:?} belongs to shard {shard:?}, whose work alone may use it: declare one here with its share of the limit"
                 )
             }
-            Refusal::ResourceDeadlock { circle } => write!(f, "waiting here would never end: {circle}"),
+            Refusal::ResourceDeadlock { circle } => {
+                let one = |at: &InCircle| {
+                    let (holds, wants) = (at.holds.join(", "), at.wants.join(", "));
+                    format!("#{} holds {holds} and its task #{} waits for {wants}", at.run.0, at.task.0)
+                };
+                let told: Vec<String> = circle.iter().map(one).collect();
+                write!(f, "waiting here would never end: {}", told.join("; "))
+            }
+            Refusal::ResourceInUse { name, holders, waiters } => {
+                write!(
+                    f,
+                    "resource {name:?} is held by {holders} and waited for by {waiters}: set its total to 0 and let them end first"
+                )
+            }
+            Refusal::TemplateError { name, why } => write!(f, "resource name {name:?}: {why}"),
             Refusal::InvalidClaim { why } => f.write_str(why),
         }
     }

@@ -1,5 +1,5 @@
 //! A task that only a promise holds back starts when the promised claim waits for that very run.
-use mirab_core::{ClaimId, Gate, ResourceConfig, Submission, Time};
+use mirab_core::{ClaimId, Ended, Gate, ResourceConfig, Submission, Time};
 
 fn submit(gate: &mut Gate, id: u64, needs: &[(&str, u64)], priority: i32, parent: Option<u64>) {
     let parent = parent.map(ClaimId);
@@ -18,6 +18,6 @@ fn a_task_that_was_short_first_is_given_way_once_it_fits() {
     let starts: Vec<_> = std::iter::from_fn(|| gate.poll_start()).collect();
     submit(&mut gate, 4, &[("x", 1)], 0, Some(1));
     submit(&mut gate, 5, &[("db", 1), ("x", 2)], 10, None);
-    gate.release(Time(1), ClaimId(2), starts[1].fence);
+    gate.release(Time(1), ClaimId(2), starts[1].fence, Ended::ByItself);
     assert_eq!(gate.poll_start().map(|start| start.id), Some(ClaimId(4)));
 }

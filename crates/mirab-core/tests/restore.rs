@@ -1,5 +1,5 @@
 //! A gate that is built again, as a host does it: declared as paused semaphores first, then as what they are.
-use mirab_core::{ClaimId, Gate, Limit, Rate, ResourceConfig, SECOND, Start, Submission, Time};
+use mirab_core::{ClaimId, Ended, Gate, Limit, Rate, ResourceConfig, SECOND, Start, Submission, Time};
 
 fn submit(gate: &mut Gate, now: Time, id: u64, needs: &[(&str, u64)], parent: Option<u64>) {
     let parent = parent.map(ClaimId);
@@ -35,6 +35,6 @@ fn an_instance_that_is_full_again_may_go_before_its_consumer_ends() {
     let (mut gate, start) = restored("api:*", &[("api:x", 1)]);
     gate.handle_timeout(Time(60 * SECOND));
     submit(&mut gate, Time(60 * SECOND), 2, &[("api:y", 1)], None);
-    gate.release(Time(61 * SECOND), start.id, start.fence);
+    gate.release(Time(61 * SECOND), start.id, start.fence, Ended::ByItself);
     assert!(gate.resource("api:x").is_none());
 }

@@ -130,7 +130,7 @@ fn no_lost_wake_up(step: &Step<'_>) -> Result<(), String> {
         require(!blocked.is_empty(), || format!("{id:?} waits for no reason"))?;
         let short = |b: &mirab_core::Blocked| b.free < i64::try_from(b.need).unwrap_or(i64::MAX);
         // Of units that an enclosing body holds, an earlier call may be the reason.
-        let real = |b: &mirab_core::Blocked| short(b) || b.behind.is_some() || b.ahead > 0;
+        let real = |b: &mirab_core::Blocked| short(b) || !b.behind.is_empty() || b.ahead > 0;
         require(blocked.iter().all(real), || format!("{id:?} is told a reason that is none: {blocked:?}"))?;
     }
     Ok(())
@@ -191,7 +191,7 @@ fn passed_on(step: &Step<'_>, claim: &HostClaim, start: &Start, later: &[Start])
         return None;
     }
     let taken = |name: &str| {
-        later.iter().flat_map(|s| &s.takes).filter(|(taken, _)| **taken == *name).map(|(_, u)| *u).sum::<u64>()
+        later.iter().flat_map(|s| s.takes.iter()).filter(|(taken, _)| **taken == *name).map(|(_, u)| *u).sum::<u64>()
     };
     let free_then = |name: &str| limit(name).map_or(0, |view| i128::from(view.free) + i128::from(taken(name)));
     let short = |name: &str, units: u64| free_then(name) < i128::from(units);

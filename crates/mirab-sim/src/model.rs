@@ -8,7 +8,7 @@ mod views;
 
 use crate::amount::Amount;
 use mirab_core::{
-    BucketState, ClaimId, Counters, Fence, Place, Refusal, Release, Start, StoredLease, Submission, Time,
+    BucketState, ClaimId, Counters, Ended, Fence, Place, Refusal, Release, Start, StoredLease, Submission, Time,
 };
 use records::{Balance, Claim, Declared, Lease};
 use std::collections::VecDeque;
@@ -227,7 +227,7 @@ impl Model {
     }
 
     /// Gives everything back, once. Tasks that wait below the body have nobody left to run for.
-    pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence) -> Release {
+    pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence, _ended: Ended) -> Release {
         self.pass(now);
         let before = self.leases.len();
         self.leases.retain(|l| l.id != id || l.fence != fence);
@@ -282,7 +282,7 @@ impl Model {
         let mut bucket = self.balance(name)?;
         bucket.scaled = bucket.scaled_at(self.now) - i128::from(units) * bucket.scale;
         bucket.at = bucket.at.max(self.now);
-        let state = BucketState { scaled: bucket.scaled, scale: bucket.scale, at: bucket.at };
+        let state = BucketState { scaled: bucket.scaled, scale: bucket.scale, at: bucket.at, cooling_until: Time(0) };
         self.balances.retain(|b| b.name != name);
         self.balances.push(bucket);
         Some(state)

@@ -2,8 +2,8 @@
 use crate::amount::Amount;
 use crate::model::Model;
 use mirab_core::{
-    BucketState, ClaimId, Counters, Explanation, Fence, Gate, GateOptions, Place, Refusal, Release, ResourceConfig,
-    ResourceView, Start, StoredLease, Submission, Time, TimeoutReason,
+    BucketState, ClaimId, Counters, Ended, Explanation, Fence, Gate, GateOptions, Place, Refusal, Release,
+    ResourceConfig, ResourceView, Start, StoredLease, Submission, Time, TimeoutReason,
 };
 
 /// The gate's interface, so that one history and one case serve all that claim to be a gate.
@@ -19,7 +19,7 @@ pub trait Subject {
     fn resume_starts(&mut self, now: Time);
     fn next_numbers(&self) -> (u64, u64);
     fn submit(&mut self, now: Time, claim: Submission<'_>) -> Result<Place, Refusal>;
-    fn release(&mut self, now: Time, id: ClaimId, fence: Fence) -> Release;
+    fn release(&mut self, now: Time, id: ClaimId, fence: Fence, ended: Ended) -> Release;
     fn cancel(&mut self, now: Time, id: ClaimId) -> bool;
     fn reprioritise(&mut self, now: Time, id: ClaimId, priority: i32) -> bool;
     fn handle_timeout(&mut self, now: Time);
@@ -100,8 +100,8 @@ macro_rules! same_commands {
         fn submit(&mut $this, now: Time, claim: Submission<'_>) -> Result<Place, Refusal> {
             $inner.submit(now, claim)
         }
-        fn release(&mut $this, now: Time, id: ClaimId, fence: Fence) -> Release {
-            $inner.release(now, id, fence)
+        fn release(&mut $this, now: Time, id: ClaimId, fence: Fence, ended: Ended) -> Release {
+            $inner.release(now, id, fence, ended)
         }
         fn cancel(&mut $this, now: Time, id: ClaimId) -> bool {
             $inner.cancel(now, id)

@@ -1,7 +1,7 @@
 //! A gate, a virtual clock and a host that is as simple as can be: for cases that are told in a few lines.
 use crate::amount::Amount;
 use crate::subject::Subject;
-use mirab_core::{ClaimId, Fence, Place, Refusal, Release, Start, Submission, Time};
+use mirab_core::{ClaimId, Ended, Fence, Place, Refusal, Release, Start, Submission, Time};
 
 /// Work that comes at an instant and holds what it got for a while.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ impl<S: Subject> World<S> {
     pub fn end(&mut self, id: &str) -> Release {
         let id = self.id(id);
         let fence = self.starts.iter().rev().find(|s| s.id == id).map_or(Fence(0), |s| s.fence);
-        let done = self.gate.release(self.now, id, fence);
+        let done = self.gate.release(self.now, id, fence, Ended::ByItself);
         self.collect();
         done
     }

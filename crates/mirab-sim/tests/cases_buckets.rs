@@ -26,7 +26,7 @@ fn case_a16_who_waits_for_a_token_holds_no_slot_and_survives_a_restart() {
     gate.submit(Time(0), claim(1, None)).unwrap();
     let place = gate.submit(Time(0), claim(2, None)).unwrap();
     let first = gate.poll_start().unwrap();
-    gate.release(Time(SECOND), first.id, first.fence);
+    gate.release(Time(SECOND), first.id, first.fence, Ended::ByItself);
     assert_eq!((gate.poll_start(), gate.resource("flow:shop/nightly").unwrap().used), (None, 0));
 
     let (seq, fence) = gate.next_numbers();
@@ -64,7 +64,7 @@ fn case_a23_restored_leases_hold_before_anything_starts() {
     Subject::restore_lease(&mut gate, Time(0), held).unwrap();
     gate.resume_starts(Time(0));
     assert_eq!(gate.poll_start(), None);
-    gate.release(Time(1), ClaimId(1), mirab_core::Fence(7));
+    gate.release(Time(1), ClaimId(1), mirab_core::Fence(7), Ended::ByItself);
     assert_eq!(gate.poll_start().unwrap().fence, mirab_core::Fence(8));
 }
 

@@ -65,7 +65,7 @@ fn case_a15_a_blocked_redelivery_gives_back_nothing() {
     sim.submit("first", &[("db", 1)], 0);
     sim.submit("again", &[("db", 1)], 0);
     assert_eq!(sim.end("again"), Release::Double);
-    assert_eq!(sim.gate.release(sim.now, sim.id("first"), Fence(99)), Release::Double);
+    assert_eq!(sim.gate.release(sim.now, sim.id("first"), Fence(99), Ended::ByItself), Release::Double);
     assert_eq!(sim.used("db"), 1);
     assert!(sim.holds("first") && sim.waits("again"));
 }

@@ -49,9 +49,9 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
         }
         self.0.submit(now, claim)
     }
-    fn release(&mut self, now: Time, id: ClaimId, fence: Fence) -> Release {
+    fn release(&mut self, now: Time, id: ClaimId, fence: Fence, ended: Ended) -> Release {
         let fence = if FAULT == IGNORES_FENCES { self.0.lease(id).unwrap_or(fence) } else { fence };
-        self.0.release(now, id, fence)
+        self.0.release(now, id, fence, ended)
     }
     fn cancel(&mut self, now: Time, id: ClaimId) -> bool {
         FAULT != CANCELS_NOTHING && self.0.cancel(now, id)

@@ -6,7 +6,7 @@ use super::class::{ClassIx, covered_by};
 use super::resource::{ResourceIx, Store};
 use crate::ids::ClaimId;
 use crate::rank::Rank;
-use crate::refusal::Refusal;
+use crate::refusal::{InCircle, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is left while bodies end, one after the other.
@@ -115,18 +115,17 @@ impl Gate {
         })
     }
 
-    fn tell(&self, circle: &[ClaimId]) -> String {
-        let name = |resource: ResourceIx| self.resources[resource].name.to_string();
-        let one = |id: &ClaimId| {
-            let holds: Vec<String> =
-                self.enclosing(*id).flat_map(|(_, takes)| takes.iter().map(|(of, _)| name(*of))).collect();
-            let root = self.enclosing(*id).last().map_or(*id, |(root, _)| root);
-            let needs =
-                self.waiting.get(id).map(|waiting| self.classes[waiting.class].key.needs.clone()).unwrap_or_default();
-            let wants: Vec<String> = needs.iter().map(|(of, _)| name(*of)).collect();
-            format!("#{} holds {} and its task #{} waits for {}", root.0, holds.join(", "), id.0, wants.join(", "))
+    fn tell(&self, circle: &[ClaimId]) -> Vec<InCircle> {
+        let name = |resource: &ResourceIx| self.resources[*resource].name.to_string();
+        let one = |&task: &ClaimId| {
+            let run = self.enclosing(task).last().map_or(task, |(root, _)| root);
+            let holds = self.enclosing(task).flat_map(|(_, takes)| takes.iter().map(|(of, _)| name(of))).collect();
+            let key = self.waiting.get(&task).map(|waiting| &self.classes[waiting.class].key);
+            let open = key.iter().flat_map(|key| key.needs.iter().map(|(of, _)| name(of)));
+            let wants = open.chain(key.iter().flat_map(|key| key.covered.iter().map(|(of, ..)| name(of)))).collect();
+            InCircle { task, run, holds, wants }
         };
-        circle.iter().map(one).collect::<Vec<_>>().join("; ")
+        circle.iter().map(one).collect()
     }
 
     /// With `promises`, a claim also waits for every claim above it that needs one of its resources. Claims that a lowered total made

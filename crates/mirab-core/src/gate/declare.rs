@@ -1,7 +1,10 @@
 //! Declaring resources and changing limits.
 use super::resource::{Resource, ResourceIx, Store};
 use super::{ClassIx, Gate};
+use crate::api::{Match, Resolution};
+use crate::bucket::BucketState;
 use crate::config::{Limit, ResourceConfig};
+use crate::ids::{ClaimId, Fence};
 use crate::name::{Pattern, near_names};
 use crate::refusal::Refusal;
 use crate::time::Time;
@@ -80,6 +83,127 @@ impl Gate {
         self.pump();
         self.refuse_circles();
         Ok(())
+    }
+
+    /// Takes a declaration away; a pattern takes its idle instances with it.
+    ///
+    /// # Errors
+    /// `UnknownResource` when nothing is declared under exactly this name, `ResourceInUse` while it is held or waited for.
+    pub fn remove(&mut self, now: Time, name: &str) -> Result<(), Refusal> {
+        if self.elsewhere.remove(name).is_some() {
+            return Ok(());
+        }
+        if !self.patterns.contains_key(name) && self.resource(name).is_none_or(|view| view.declared_as != name) {
+            return Err(self.unknown(name));
+        }
+        self.advance(now);
+        let views =
+            self.resources.iter().filter(|(_, resource)| resource.pattern.as_deref().unwrap_or(&resource.name) == name);
+        let gone: Vec<ResourceIx> = views.map(|(at, _)| at).collect();
+        let holders: usize = gone.iter().map(|at| self.resources[*at].holders.len()).sum();
+        let waiters: u64 = gone.iter().map(|at| self.view(&self.resources[*at]).waiters).sum();
+        if holders as u64 + waiters > 0 {
+            return Err(Refusal::ResourceInUse { name: name.into(), holders: holders as u64, waiters });
+        }
+        for at in gone {
+            if let Some(timer) = self.resources[at].timer.take() {
+                self.timers.remove(&(timer, at));
+            }
+            if let Some(resource) = self.resources.remove(at) {
+                self.by_name.remove(&*resource.name);
+            }
+        }
+        self.idle.retain(|(_, at)| self.resources.contains(*at));
+        self.patterns.remove(name);
+        Ok(())
+    }
+
+    /// Which declaration a name goes by, and why.
+    ///
+    /// # Errors
+    /// `UnknownResource`, `ResourceOnOtherShard`.
+    pub fn resolve(&self, name: &str) -> Result<Resolution, Refusal> {
+        let declared_as = match self.find(name)? {
+            Found::Resource(at) => self.resources[at].pattern.clone().unwrap_or_else(|| name.to_owned()),
+            Found::Instance(pattern) => pattern.to_owned(),
+        };
+        let matching = self.patterns.iter().filter(|(_, declared)| declared.pattern.matches(name));
+        let mut all: Vec<(String, Match)> = matching
+            .map(|(pattern, declared)| {
+                let (prefix, suffix) = declared.pattern.weight();
+                (pattern.clone(), Match::Pattern { prefix, suffix })
+            })
+            .collect();
+        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| b.0.cmp(&a.0)));
+        let why = if declared_as == name {
+            Match::Exact
+        } else {
+            all.iter().find(|(at, _)| *at == declared_as).map_or(Match::Exact, |(_, why)| *why)
+        };
+        all.retain(|(pattern, _)| *pattern != declared_as);
+        let limit = self.limit_of(&declared_as, name);
+        Ok(Resolution { name: name.into(), declared_as, limit, why, losers: all })
+    }
+
+    fn limit_of(&self, declared_as: &str, name: &str) -> Limit {
+        match self.patterns.get(declared_as) {
+            Some(declared) => declared.limit,
+            None => self.by_name.get(name).map_or(Limit::Semaphore { permits: 0 }, |at| self.resources[*at].limit()),
+        }
+    }
+
+    /// Corrects what a lease was charged for tokens of a bucket, once the true cost is known: the difference is given back, up to the
+    /// burst, or owed, down to minus one burst. Gives the bucket's state, to be stored with the lease's tokens.
+    ///
+    /// # Errors
+    /// `InvalidClaim` when there is no such lease, `InvalidResource` when it took no tokens of that name.
+    pub fn settle(
+        &mut self,
+        now: Time,
+        id: ClaimId,
+        fence: Fence,
+        name: &str,
+        actual: u64,
+    ) -> Result<BucketState, Refusal> {
+        if self.lease(id) != Some(fence) {
+            return Err(Refusal::InvalidClaim { why: format!("claim {} holds no lease with fence {}", id.0, fence.0) });
+        }
+        let none =
+            || Refusal::invalid(name, "this work took no tokens of it, expected a token bucket that it asked for");
+        let at = *self.by_name.get(name).ok_or_else(none)?;
+        let lease = self.leases.get_mut(&id).and_then(|lease| lease.tokens.iter_mut().find(|(of, _)| &**of == name));
+        let (_, charged) = lease.ok_or_else(none)?;
+        let Store::Bucket(bucket) = &mut self.resources[at].store else { return Err(none()) };
+        let now = self.now.max(now);
+        bucket.settle(*charged, actual, now);
+        *charged = actual;
+        let state = bucket.state(now);
+        self.advance(now);
+        self.touch(at);
+        self.pump();
+        Ok(state)
+    }
+
+    /// The far side asked for a pause: nothing that needs this bucket starts before `duration` nanoseconds have passed. Its capacity
+    /// is unchanged, and a longer pause that was asked for before stays. Gives the state, to be stored.
+    ///
+    /// # Errors
+    /// `UnknownResource`, `ResourceOnOtherShard`, or `InvalidResource` when it is no token bucket.
+    pub fn cooldown(&mut self, now: Time, name: &str, duration: u64) -> Result<BucketState, Refusal> {
+        let limit = self.resolve(name)?.limit;
+        if !matches!(limit, Limit::TokenBucket { .. }) {
+            return Err(Refusal::invalid(name, "only a token bucket can cool down, this is a semaphore"));
+        }
+        self.advance(now);
+        let at = self.number(name);
+        let (now, mut state) = (self.now, None);
+        if let Store::Bucket(bucket) = &mut self.resources[at].store {
+            bucket.cool(now.plus(duration));
+            state = Some(bucket.state(now));
+        }
+        self.touch(at);
+        self.pump();
+        state.ok_or_else(|| self.unknown(name))
     }
 
     /// True when the name is declared, or matches a pattern.

@@ -24,15 +24,15 @@ impl Gate {
             let capacity = self.resources[*resource].capacity();
             capacity > 0 && *units > capacity
         };
-        Some(Explanation { id, blocked_on, unsatisfiable: key.needs.iter().any(too_much) })
+        Some(Explanation { id, blocked_on, unsatisfiable: key.needs.iter().any(too_much), promise: None })
     }
 
     fn blocked(&self, at: ResourceIx, need: u64, waiting: &Waiting) -> Option<Blocked> {
         let resource = &self.resources[at];
         let rank = self.rank(waiting);
         let behind = resource.guard(self.now).filter(|(guard, _)| *guard < rank);
-        let behind = behind.map(|(_, class)| self.classes[class].head_id());
-        if resource.has(need, self.now) && behind.is_none() {
+        let behind: Vec<ClaimId> = behind.map(|(_, class)| self.classes[class].head_id()).into_iter().collect();
+        if resource.has(need, self.now) && behind.is_empty() {
             return None;
         }
         let tokens_at = match &resource.store {
@@ -49,6 +49,7 @@ impl Gate {
             behind,
             ahead: self.ahead(resource, rank),
             tokens_at,
+            passed_by: Vec::new(),
         })
     }
 
@@ -81,9 +82,10 @@ impl Gate {
             capacity,
             holders_total: users.len() as u64,
             holders: users.into_iter().take(HOLDERS_NAMED).collect(),
-            behind: None,
+            behind: Vec::new(),
             ahead: ahead as u64,
             tokens_at: None,
+            passed_by: Vec::new(),
         })
     }
 
@@ -122,7 +124,7 @@ impl Gate {
         self.patterns.iter().map(|(name, declared)| (name.as_str(), declared.limit))
     }
 
-    fn view(&self, resource: &Resource) -> ResourceView {
+    pub(super) fn view(&self, resource: &Resource) -> ResourceView {
         let classes = resource.shelves.iter().flat_map(|shelf| &shelf.members);
         ResourceView {
             name: resource.name.to_string(),

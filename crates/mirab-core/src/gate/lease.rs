@@ -1,6 +1,7 @@
 //! Leases: admitted claims, and what runs and waits below them.
 use super::class::{ClassIx, Covered};
 use super::resource::ResourceIx;
+use crate::api::Name;
 use crate::ids::{ClaimId, Fence, Place};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,8 @@ pub(crate) struct Lease {
     pub takes: Arc<[(ResourceIx, u64)]>,
     /// Units of enclosing bodies that it uses.
     pub covered: Box<[Covered]>,
+    /// Tokens it took, as they were settled since.
+    pub tokens: Vec<(Name, u64)>,
     pub parent: Option<ClaimId>,
     pub priority: i32,
     pub place: Place,

@@ -6,6 +6,7 @@ mod circle;
 mod class;
 mod declare;
 mod explain;
+mod learn;
 mod lease;
 mod pump;
 mod release;
@@ -13,14 +14,14 @@ mod resource;
 mod restore;
 mod submit;
 
-use crate::api::{Counters, Start, TimeoutReason};
+use crate::api::{Counters, Name, Start, TimeoutReason};
 use crate::config::DEFAULT_SHARD;
 use crate::ids::{ClaimId, Fence};
 use crate::lookup::Lookup;
 use crate::rank::Rank;
 use crate::refusal::Refusal;
 use crate::slab::Slab;
-use crate::time::Time;
+use crate::time::{SECOND, Time};
 use class::{Class, ClassIx, ClassKey, Waiting};
 use lease::Lease;
 use resource::{Resource, ResourceIx};
@@ -32,13 +33,15 @@ use std::sync::Arc;
 pub struct GateOptions {
     /// Nanoseconds of waiting that one point of priority is worth; `None`: order by priority alone.
     pub aging: Option<u64>,
+    /// Nanoseconds that work of an unknown kind is expected to take, where nothing is known of its resources either.
+    pub assumed_duration: u64,
     /// The shard it serves.
     pub shard: String,
 }
 
 impl Default for GateOptions {
     fn default() -> Self {
-        Self { aging: None, shard: DEFAULT_SHARD.into() }
+        Self { aging: None, assumed_duration: 10 * SECOND, shard: DEFAULT_SHARD.into() }
     }
 }
 
@@ -74,6 +77,8 @@ pub struct Gate {
     withheld: bool,
     starts: VecDeque<Start>,
     refused: VecDeque<(ClaimId, Refusal)>,
+    delayed: VecDeque<(ClaimId, Name)>,
+    learned: learn::Learned,
     counters: Counters,
 }
 
@@ -92,6 +97,12 @@ impl Gate {
     /// The next waiting claim that the gate refused: its wait would have closed a circle, or its run has ended.
     pub fn poll_refused(&mut self) -> Option<(ClaimId, Refusal)> {
         self.refused.pop_front()
+    }
+
+    /// The next waiting claim that could have started but for what passed it on a resource: nothing passes it there any more. To be
+    /// stored with the work (see [`Gate::restore_delay`]).
+    pub fn poll_delayed(&mut self) -> Option<(ClaimId, Name)> {
+        self.delayed.pop_front()
     }
 
     /// When to call [`Gate::handle_timeout`], and why.

@@ -138,7 +138,9 @@ impl Gate {
         }
         let (fence, place, started_at) = (start.fence, waiting.place, self.now);
         let (parent, priority, covered) = (key.parent, key.priority, key.covered.clone());
-        self.leases.insert(id, Lease { fence, takes, covered, parent, priority, place, started_at, body: None });
+        let tokens = start.tokens.iter().cloned().collect();
+        let lease = Lease { fence, takes, covered, tokens, parent, priority, place, started_at, body: None };
+        self.leases.insert(id, lease);
         self.counters.starts += 1;
         self.starts.push_back(start);
         self.head_changed(class);
@@ -159,7 +161,7 @@ impl Gate {
     fn take(&mut self, id: ClaimId, needs: &[(ResourceIx, u64)]) -> Start {
         let fence = Fence(self.next_fence.max(1));
         self.next_fence = fence.0 + 1;
-        let (mut takes, mut buckets) = (Vec::with_capacity(needs.len()), Vec::new());
+        let (mut takes, mut tokens, mut buckets) = (Vec::new(), Vec::new(), Vec::new());
         for &(at, units) in needs {
             let resource = &mut self.resources[at];
             match &mut resource.store {
@@ -170,11 +172,14 @@ impl Gate {
                 Store::Bucket(bucket) => {
                     bucket.take(units, self.now);
                     buckets.push((resource.name.clone(), bucket.state(self.now)));
+                    tokens.push((resource.name.clone(), units));
                     self.touch(at);
                 }
             }
         }
-        Start { id, fence, at: self.now, takes, covered: Vec::new(), buckets }
+        let (takes, tokens, shortest) = (takes.into(), tokens.into(), self.options.assumed_duration);
+        let (covered, passed) = (Vec::new(), Vec::new());
+        Start { id, fence, at: self.now, takes, covered, tokens, buckets, shortest, longest: None, passed }
     }
 
     /// After the head of a class came, went or moved: files it anew, or removes the class when nothing is left of it.

@@ -1,7 +1,7 @@
 //! Leases end.
 use super::Gate;
 use super::lease::Body;
-use crate::api::Release;
+use crate::api::{Ended, Release};
 use crate::ids::{ClaimId, Fence};
 use crate::refusal::Refusal;
 use crate::time::Time;
@@ -9,7 +9,7 @@ use crate::time::Time;
 impl Gate {
     /// Ends a lease: its units are free, and what they allow starts in this step. Idempotent: a second release, or one with an old
     /// fence, changes nothing and is counted. Tasks inside that still wait are refused (see [`Gate::poll_refused`]).
-    pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence) -> Release {
+    pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence, _ended: Ended) -> Release {
         self.advance(now);
         if self.lease(id) != Some(fence) {
             self.counters.double_releases += 1;

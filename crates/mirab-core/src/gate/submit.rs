@@ -29,7 +29,7 @@ impl Gate {
             Some(needs) => (needs, Vec::new()),
             None => {
                 self.check(claim.needs, claim.parent, claim.place.is_some())?;
-                self.resolve(claim.needs, claim.parent)
+                self.numbered(claim.needs, claim.parent)
             }
         };
         self.advance(now);
@@ -146,7 +146,7 @@ impl Gate {
     }
 
     /// Turns checked names into numbers, sums doubled ones, and makes missing instances of patterns.
-    fn resolve(&mut self, needs: &[(&str, u64)], parent: Option<ClaimId>) -> Resolved {
+    fn numbered(&mut self, needs: &[(&str, u64)], parent: Option<ClaimId>) -> Resolved {
         let (mut open, mut covered): Resolved = (Vec::with_capacity(needs.len()), Vec::new());
         for &(name, units) in needs {
             let resource = self.number(name);

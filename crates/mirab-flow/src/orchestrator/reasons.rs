@@ -36,8 +36,8 @@ impl Orchestrator {
             return format!("needs {need} of `{resource}`, whose total was lowered to {capacity}");
         }
         if *free >= signed(*need) {
-            return match blocked.behind {
-                Some(id) => format!("`{resource}` has {free} free, kept for {} ahead of it", self.named(id)),
+            return match blocked.behind.first() {
+                Some(&id) => format!("`{resource}` has {free} free, kept for {} ahead of it", self.named(id)),
                 None => format!("`{resource}` has {free} free, kept for work ahead of it"),
             };
         }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::records::{Fact, Failure};
 use crate::state::State;
 use crate::step::Wake;
-use mirab_core::{ClaimId, Fence, Time};
+use mirab_core::{ClaimId, Ended, Fence, Time};
 use serde_json::Value;
 
 const BODY_ENDED: &str = "the run's body has ended";
@@ -71,7 +71,7 @@ impl Orchestrator {
         let tasks = run.tasks.values().copied().collect();
         self.end_tasks(now, tasks, state, BODY_ENDED);
         let Some(lease) = self.leases.remove(&id) else { return };
-        self.gate.release(now, id, lease.fence);
+        self.gate.release(now, id, lease.fence, Ended::Stopped);
         self.silent.remove(&id);
         self.fact(Fact::LeaseEnded(id));
         if let Some(worker) = lease.worker {

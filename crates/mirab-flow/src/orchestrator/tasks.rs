@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::records::{Fact, Failure, Needs, TaskRecord};
 use crate::state::State;
 use crate::task_run::TaskRun;
-use mirab_core::{ClaimId, Fence, Refusal, Time};
+use mirab_core::{ClaimId, Ended, Fence, Refusal, Time};
 use std::collections::BTreeSet;
 
 /// A task that a body calls.
@@ -192,7 +192,7 @@ impl Orchestrator {
                 && !self.gate.cancel(now, id)
                 && let Some(fence) = self.gate.lease(id)
             {
-                self.gate.release(now, id, fence);
+                self.gate.release(now, id, fence, Ended::Stopped);
             }
         }
         for &id in &ids {
@@ -206,7 +206,7 @@ impl Orchestrator {
 
     fn release_task(&mut self, now: Time, id: ClaimId) {
         if let Some(lease) = self.leases.remove(&id) {
-            self.gate.release(now, id, lease.fence);
+            self.gate.release(now, id, lease.fence, Ended::Stopped);
             self.fact(Fact::LeaseEnded(id));
         }
     }

@@ -9,6 +9,7 @@ impl Orchestrator {
     pub fn poll_timeout(&self) -> Option<(Time, Wake)> {
         let tokens = self.gate.poll_timeout().map(|(at, reason)| match reason {
             TimeoutReason::Tokens { resource } => (at, Wake::Tokens(resource)),
+            TimeoutReason::Overrun => (at, Wake::Tokens(String::new())),
         });
         match (self.timers.first(), tokens) {
             (Some(timer), Some(tokens)) => Some(timer.min(tokens)),

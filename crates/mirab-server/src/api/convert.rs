@@ -103,7 +103,7 @@ fn blocker(orchestrator: &Orchestrator, blocked: Blocked) -> wire::Blocker {
         capacity: blocked.capacity,
         holders: blocked.holders.into_iter().map(|lease| holder(orchestrator, lease)).collect(),
         holders_total: blocked.holders_total,
-        behind: blocked.behind.map(|id| id.0),
+        behind: blocked.behind.first().map(|id| id.0),
         ahead: blocked.ahead,
         tokens_at: blocked.tokens_at.map(seconds),
     }

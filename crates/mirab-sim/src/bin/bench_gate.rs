@@ -2,7 +2,7 @@
 //!
 //! Each turn ends one body, takes the start that this allows, and submits one new claim, with three needs each: a pool, a semaphore,
 //! and the cap of one of 200 flows. Beside it, in the same run and in turn, a bare binary heap of the same depth: pop and push.
-use mirab_core::{ClaimId, Fence, Gate, GateOptions, ResourceConfig, Submission, Time};
+use mirab_core::{ClaimId, Ended, Fence, Gate, GateOptions, ResourceConfig, Submission, Time};
 use mirab_sim::Rng;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hint::black_box;
@@ -55,7 +55,7 @@ impl Line {
 
     fn turn(&mut self) {
         let (id, fence) = self.running.pop_front().expect("something always runs");
-        self.gate.release(Time(self.next), id, fence);
+        self.gate.release(Time(self.next), id, fence, Ended::ByItself);
         self.collect();
         self.submit();
         self.collect();

@@ -6,7 +6,11 @@ use std::fmt::Debug;
 
 /// Order of names within a start is nobody's concern.
 pub(super) fn sorted(mut start: Start) -> Start {
-    start.takes.sort();
+    for units in [&mut start.takes, &mut start.tokens] {
+        let mut ordered = units.to_vec();
+        ordered.sort();
+        *units = ordered.into();
+    }
     start.covered.sort();
     start.buckets.sort_by(|a, b| a.0.cmp(&b.0));
     start

@@ -174,6 +174,10 @@ impl HostLease {
             priority: self.claim.priority,
             parent: self.claim.parent,
             place: self.claim.place,
+            tokens: &[],
+            shortest: 10_000_000_000,
+            longest: None,
+            passed: &[],
             started_at: self.started_at,
         }
     }

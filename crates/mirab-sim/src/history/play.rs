@@ -7,7 +7,7 @@ use crate::invariants::{Step, View, check};
 use crate::model::Model;
 use crate::subject::Subject;
 use crate::trace::Trace;
-use mirab_core::{ClaimId, Fence, Place, Refusal, Release, Start, Submission, Time};
+use mirab_core::{ClaimId, Ended, Fence, Place, Refusal, Release, Start, Submission, Time};
 
 /// More than any history of a generator needs to drain.
 const MOST_DRAINING_STEPS: usize = 2_000;
@@ -211,10 +211,15 @@ fn apply<S: Subject>(gate: &mut S, now: Time, op: &Op, host: &Host) -> Answer {
                 Submission { id: *id, kind: "work", needs: &needs, priority: *priority, parent: *parent, place: None };
             gate.submit(now, claim).map_or_else(|refusal| Answer::Refused(refusal.code()), Answer::Placed)
         }
-        Op::Release(id) => Answer::Released(gate.release(now, *id, host.lease(*id).map_or(Fence(0), |l| l.fence))),
-        Op::ReleaseStale(id) => {
-            Answer::Released(gate.release(now, *id, Fence(host.lease(*id).map_or(0, |l| l.fence.0 - 1))))
+        Op::Release(id) => {
+            Answer::Released(gate.release(now, *id, host.lease(*id).map_or(Fence(0), |l| l.fence), Ended::ByItself))
         }
+        Op::ReleaseStale(id) => Answer::Released(gate.release(
+            now,
+            *id,
+            Fence(host.lease(*id).map_or(0, |l| l.fence.0 - 1)),
+            Ended::ByItself,
+        )),
         Op::Cancel(id) => Answer::Changed(gate.cancel(now, *id)),
         Op::Reprioritise(id, priority) => Answer::Changed(gate.reprioritise(now, *id, *priority)),
         Op::SetLimit(name, amount) => told(gate.set_limit(now, name, *amount)),

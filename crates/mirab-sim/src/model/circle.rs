@@ -96,7 +96,7 @@ impl Model {
             let newest = self.waiting.iter().filter(|c| circle.contains(&c.id)).max_by_key(|c| c.place.call);
             let Some(id) = newest.map(|c| c.id) else { return };
             self.waiting.retain(|c| c.id != id);
-            self.refused.push_back((id, Refusal::ResourceDeadlock { circle: format!("{circle:?}") }));
+            self.refused.push_back((id, Refusal::ResourceDeadlock { circle: Vec::new() }));
             self.pump();
         }
     }

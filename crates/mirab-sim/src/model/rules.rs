@@ -2,7 +2,7 @@
 use super::Model;
 use super::records::{Balance, Claim, Lease};
 use crate::amount::Amount;
-use mirab_core::{ClaimId, Fence, Place, Start};
+use mirab_core::{ClaimId, Fence, Name, Place, Start};
 
 impl Model {
     /// Smaller goes first. A task inside a run has its run's priority and place, and its own order of call.
@@ -175,19 +175,34 @@ impl Model {
             takes: Vec::new(),
             covered,
         };
-        let mut buckets = Vec::new();
+        let (mut buckets, mut tokens): (Vec<_>, Vec<(Name, u64)>) = (Vec::new(), Vec::new());
         for (name, units) in self.open_needs(&claim) {
             match self.take_tokens(name, units) {
-                Some(state) => buckets.push((name.into(), state)),
+                Some(state) => {
+                    buckets.push((name.into(), state));
+                    tokens.push((name.into(), units));
+                }
                 None => lease.takes.push((name.into(), units)),
             }
         }
         self.waiting.remove(index);
         self.next_fence += 1;
         self.counters.starts += 1;
+        let tokens = tokens.into();
         let takes = lease.takes.iter().map(|(name, units)| (name.as_str().into(), *units)).collect();
         let covered = lease.covered.iter().map(|(name, units, by)| (name.as_str().into(), *units, *by)).collect();
-        self.started.push_back(Start { id, fence: lease.fence, at: self.now, takes, covered, buckets });
+        self.started.push_back(Start {
+            id,
+            fence: lease.fence,
+            at: self.now,
+            takes,
+            covered,
+            tokens,
+            buckets,
+            shortest: 10_000_000_000,
+            longest: None,
+            passed: Vec::new(),
+        });
         self.leases.push(lease);
     }
 }

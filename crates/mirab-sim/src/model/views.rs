@@ -34,15 +34,15 @@ impl Model {
     pub fn explain(&self, id: ClaimId) -> Option<Explanation> {
         let c = self.waiting.iter().find(|c| c.id == id)?;
         let blocked_on = c.needs.iter().filter_map(|(name, need)| self.blocked(c, name, *need)).collect();
-        Some(Explanation { id, blocked_on, unsatisfiable: self.unsatisfiable(c) })
+        Some(Explanation { id, blocked_on, unsatisfiable: self.unsatisfiable(c), promise: None })
     }
 
     fn blocked(&self, c: &Claim, name: &str, need: u64) -> Option<Blocked> {
         if let Some(holder) = self.coverer(c.parent, name) {
             return self.cover_short_on(c, name, need, holder).then(|| self.covered_blocked(c, name, need, holder));
         }
-        let behind = self.held_back_by(c, name).map(|h| h.id);
-        if self.is_free(name, need) && behind.is_none() {
+        let behind: Vec<ClaimId> = self.held_back_by(c, name).map(|h| h.id).into_iter().collect();
+        if self.is_free(name, need) && behind.is_empty() {
             return None;
         }
         let mut holders = self.holders(name);
@@ -60,6 +60,7 @@ impl Model {
             behind,
             ahead: (ahead.filter(|h| self.open_need(h, name).is_some()).count() as u64).min(AHEAD_LIMIT),
             tokens_at: self.balance(name).and_then(|b| b.time_of(need, self.now)),
+            passed_by: Vec::new(),
         })
     }
 
@@ -79,9 +80,10 @@ impl Model {
             capacity,
             holders,
             holders_total,
-            behind: earlier.first().map(|e| e.id),
+            behind: earlier.first().map(|e| e.id).into_iter().collect(),
             ahead: earlier.len() as u64,
             tokens_at: None,
+            passed_by: Vec::new(),
         }
     }
 

@@ -192,7 +192,10 @@ pub fn event(seq: u64, run: u64, dice: &mut Dice) -> EventRecord {
 pub fn bucket(dice: &mut Dice) -> BucketRecord {
     let scaled = [i128::MIN, -1, 0, i128::from(u64::MAX) * 1_000, i128::MAX][dice.roll(5)];
     let scale = i128::from(dice.number()) * 1_000_000_000;
-    BucketRecord { name: dice.text(), state: BucketState { scaled, scale, at: dice.time() } }
+    BucketRecord {
+        name: dice.text(),
+        state: BucketState { scaled, scale, at: dice.time(), cooling_until: mirab_core::Time(0) },
+    }
 }
 
 /// A project.

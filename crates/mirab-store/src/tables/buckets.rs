@@ -10,7 +10,7 @@ const COLUMNS: &str = "name, scaled, scale, at";
 static PUT: LazyLock<String> = LazyLock::new(|| super::upsert("buckets", COLUMNS));
 
 pub(crate) fn put(conn: &Connection, bucket: &BucketRecord) -> Result<()> {
-    let BucketState { scaled, scale, at } = bucket.state;
+    let BucketState { scaled, scale, at, .. } = bucket.state;
     let values = params![bucket.name, scaled.to_string(), scale.to_string(), time(at)];
     conn.prepare_cached(&PUT)?.execute(values).map(drop)
 }
@@ -23,6 +23,11 @@ fn read(row: &Row<'_>) -> Result<BucketRecord> {
     let mut fields = Fields::of(row);
     Ok(BucketRecord {
         name: fields.plain()?,
-        state: BucketState { scaled: fields.word()?, scale: fields.word()?, at: fields.time()? },
+        state: BucketState {
+            scaled: fields.word()?,
+            scale: fields.word()?,
+            at: fields.time()?,
+            cooling_until: mirab_core::Time(0),
+        },
     })
 }

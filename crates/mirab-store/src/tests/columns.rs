@@ -132,7 +132,7 @@ fn events_buckets_and_counters() {
         cause: "c".into(),
     };
     assert_eq!(row(Fact::Event(event), "events"), "seq=1 at=2 run=3 task=4 kind=k state=Waiting reason=r cause=c");
-    let state = BucketState { scaled: -1, scale: 2, at: Time(3) };
+    let state = BucketState { scaled: -1, scale: 2, at: Time(3), cooling_until: Time(0) };
     let bucket = BucketRecord { name: "n".into(), state };
     assert_eq!(row(Fact::Bucket(bucket), "buckets"), "name=n scaled=-1 scale=2 at=3");
     let counters = Counters { next_id: 1, next_seq: 2, next_fence: 3, next_event: 4 };
