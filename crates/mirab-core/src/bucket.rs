@@ -72,6 +72,20 @@ impl Bucket {
         Some(now.plus(u64::try_from(nanos).unwrap_or(u64::MAX)).max(self.cooling_until))
     }
 
+    /// True when `need` tokens will be there at `at` though `units` are taken at `now`, while it does not cool.
+    pub fn refills(&self, units: u64, need: u64, at: Time, now: Time) -> bool {
+        let scale = self.rate.scale();
+        let gained = i128::from(at.since(now)).saturating_mul(self.rate.per_nanosecond());
+        let then = (self.scaled_at(now) - i128::from(units) * scale).saturating_add(gained);
+        then.min(i128::from(self.burst) * scale) >= i128::from(need) * scale
+    }
+
+    /// True when `units` take at least so many nanoseconds to come.
+    pub fn takes_longer_to_refill(&self, units: u64, nanos: u128) -> bool {
+        let come = i128::try_from(nanos).unwrap_or(i128::MAX).saturating_mul(self.rate.per_nanosecond());
+        come <= i128::from(units) * self.rate.scale()
+    }
+
     /// Corrects what was charged: gives back up to the burst, or owes down to minus one burst.
     pub fn settle(&mut self, charged: u64, actual: u64, now: Time) {
         let full = i128::from(self.burst) * self.rate.scale();

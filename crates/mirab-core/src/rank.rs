@@ -21,3 +21,24 @@ impl Rank {
         Self { key, order: u128::from(place.seq) << 64 | u128::from(place.call) }
     }
 }
+
+/// Where a claim stands among claims of the same priority: all of the rank that can differ there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Seat {
+    /// The instant of joining, with ageing; else 0.
+    joined_at: u64,
+    seq: u64,
+    call: u64,
+}
+
+impl Seat {
+    pub fn new(place: Place, aging: Option<u64>) -> Self {
+        Self { joined_at: aging.map_or(0, |_| place.joined_at.0), seq: place.seq, call: place.call }
+    }
+
+    /// The rank of one that sits here.
+    pub fn rank(self, priority: i32, aging: Option<u64>) -> Rank {
+        let joined_at = crate::time::Time(self.joined_at);
+        Rank::new(priority, Place { seq: self.seq, call: self.call, joined_at }, aging)
+    }
+}

@@ -4,6 +4,7 @@
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Option<T>>,
+    /// Numbers that are free; those beyond the end of `slots` count for nothing.
     holes: Vec<u32>,
 }
 
@@ -15,24 +16,44 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     pub fn insert(&mut self, value: T) -> u32 {
-        if let Some(at) = self.holes.pop() {
-            self.slots[at as usize] = Some(value);
-            return at;
+        while let Some(at) = self.holes.pop() {
+            if let Some(slot) = self.slots.get_mut(at as usize)
+                && slot.is_none()
+            {
+                *slot = Some(value);
+                return at;
+            }
         }
         self.slots.push(Some(value));
         u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 things at once")
     }
 
     pub fn remove(&mut self, at: u32) -> Option<T> {
-        let value = self.slots.get_mut(at as usize)?.take();
-        if value.is_some() {
-            self.holes.push(at);
+        let value = self.slots.get_mut(at as usize)?.take()?;
+        self.holes.push(at);
+        self.give_back();
+        Some(value)
+    }
+
+    /// After a great many things have gone, their memory goes too.
+    fn give_back(&mut self) {
+        while self.slots.last().is_some_and(Option::is_none) {
+            self.slots.pop();
         }
-        value
+        if self.slots.capacity() > 1_024 && self.slots.len() < self.slots.capacity() / 4 {
+            self.slots.shrink_to(self.slots.len() * 2);
+            let end = self.slots.len();
+            self.holes.retain(|at| (*at as usize) < end);
+            self.holes.shrink_to_fit();
+        }
+    }
+
+    pub fn get(&self, at: u32) -> Option<&T> {
+        self.slots.get(at as usize)?.as_ref()
     }
 
     pub fn contains(&self, at: u32) -> bool {
-        self.slots.get(at as usize).is_some_and(Option::is_some)
+        self.get(at).is_some()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {

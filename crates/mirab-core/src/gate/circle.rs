@@ -3,40 +3,59 @@
 //! circle or behind one.
 use super::Gate;
 use super::class::{ClassIx, covered_by};
-use super::resource::{ResourceIx, Store};
+use super::resource::ResourceIx;
 use crate::ids::ClaimId;
-use crate::rank::Rank;
+use crate::rank::{Rank, Seat};
 use crate::refusal::{InCircle, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is left while bodies end, one after the other.
 struct Reduction {
-    /// Units free, by resource.
-    free: BTreeMap<ResourceIx, i128>,
+    /// Units that bodies hold which cannot end, by resource.
+    used: BTreeMap<ResourceIx, u64>,
     /// Leases with something inside.
     leases: BTreeSet<ClaimId>,
-    /// Waiting claims by class, best rank first.
-    claims: BTreeMap<ClassIx, BTreeMap<Rank, ClaimId>>,
-    /// Their ids.
-    ids: BTreeSet<ClaimId>,
+    /// Waiting tasks, best rank first.
+    tasks: Vec<Task>,
+}
+
+/// A waiting task.
+#[derive(Clone, Copy)]
+struct Task {
+    rank: Rank,
+    id: ClaimId,
+    class: ClassIx,
+    call: u64,
+}
+
+/// The line above the tasks, while it is gone through from the best rank on: a claim waits for every claim above it that needs one of
+/// its resources and cannot go itself.
+#[derive(Default)]
+struct Above {
+    /// Resources that a claim which cannot go needs.
+    blocked: BTreeSet<ResourceIx>,
+    /// Classes in no run of which all claims up to here can go, by the resources they need.
+    passing: BTreeMap<ResourceIx, Vec<ClassIx>>,
+    /// Where the first claim of a class stands that is to be looked at.
+    heads: BTreeSet<(Rank, ClassIx)>,
 }
 
 impl Gate {
-    /// Tasks inside a run that only a better-ranked claim holds back, while that claim waits, through any chain, for that very run:
-    /// the best-ranked of them starts all the same.
-    pub(super) fn given_way(&mut self) -> Option<(ClassIx, Rank)> {
-        let held: Vec<ClassIx> = self.held_tasks.iter().copied().filter(|class| self.fits(*class)).collect();
-        if held.is_empty() {
+    /// Tasks inside a run that only a promise holds back, while the promised claim waits, through any chain, for that very run: the
+    /// best-ranked of them starts all the same.
+    pub(super) fn given_way(&mut self) -> Option<(ClassIx, Seat)> {
+        if self.held_tasks.is_empty() {
             return None;
         }
         let stuck = self.reduce(true);
-        let first = |class: ClassIx| {
-            let (rank, _) = stuck.claims.get(&class)?.first_key_value()?;
-            let head = &self.classes[class];
+        let held = |task: &&Task| {
+            let class = &self.classes[task.class];
             // Units of an enclosing body are had in the order of call, so there nobody but the head may go.
-            (*rank == head.head || head.key.covered.is_empty()).then_some((*rank, class))
+            self.held_tasks.contains(&task.class) && (task.rank == class.head || class.key.covered.is_empty())
         };
-        held.into_iter().filter_map(first).min().map(|(rank, class)| (class, rank))
+        let task = stuck.tasks.iter().find(held)?;
+        let place = self.waiting.get(&task.id)?.place;
+        Some((task.class, Seat::new(place, self.options.aging)))
     }
 
     /// Refuses the newest task in a circle of leases, until there is no circle.
@@ -59,7 +78,7 @@ impl Gate {
 
     /// Of what can never start: drop, again and again, each claim whose enclosing bodies hold nothing that another one left is short of.
     fn circle(&self) -> Vec<ClaimId> {
-        let mut left: Vec<ClaimId> = self.reduce(false).ids.into_iter().collect();
+        let mut left: Vec<ClaimId> = self.reduce(false).tasks.into_iter().map(|task| task.id).collect();
         loop {
             let keep: Vec<ClaimId> = left
                 .iter()
@@ -76,9 +95,8 @@ impl Gate {
     /// True when `claim` is short of something that an enclosing body of `other` holds.
     fn waits_for(&self, claim: ClaimId, other: ClaimId) -> bool {
         let needs = self.waiting.get(&claim).map(|waiting| &self.classes[waiting.class].key.needs);
-        let short = |resource: ResourceIx, units: u64| match self.resources[resource].store {
-            Store::Semaphore { .. } => !self.resources[resource].has(units, self.now),
-            Store::Bucket(_) => false,
+        let short = |resource: ResourceIx, units: u64| {
+            self.resources[resource].bucket().is_none() && !self.resources[resource].has(units, self.now)
         };
         self.waits_for_sister(claim, other)
             || needs.is_some_and(|needs| {
@@ -95,9 +113,9 @@ impl Gate {
             |id: ClaimId| self.waiting.get(&id).map(|waiting| (&self.classes[waiting.class], waiting.place.call));
         let (Some((ours, our_call)), Some((theirs, their_call))) = (class(claim), class(other)) else { return false };
         ours.key.covered.iter().any(|&(resource, units, holder)| {
-            let Some(lease) = self.leases.get(&holder) else { return false };
+            let Some(lease) = self.lease_of(holder) else { return false };
             let uses =
-                |id: ClaimId| self.leases.get(&id).is_some_and(|user| covered_by(&user.covered, resource, holder) > 0);
+                |id: ClaimId| self.lease_of(id).is_some_and(|user| covered_by(&user.key.covered, resource, holder) > 0);
             let is_short = lease.lent(resource) + units > lease.has(resource);
             (is_short && self.enclosing(other).any(|(id, _)| uses(id)))
                 || (their_call < our_call && covered_by(&theirs.key.covered, resource, holder) > 0)
@@ -109,8 +127,8 @@ impl Gate {
         let mut at = self.waiting.get(&task).and_then(|waiting| self.classes[waiting.class].key.parent);
         std::iter::from_fn(move || {
             let id = at?;
-            let lease = self.leases.get(&id)?;
-            at = lease.parent;
+            let lease = self.lease_of(id)?;
+            at = lease.key.parent;
             Some((id, &*lease.takes))
         })
     }
@@ -128,86 +146,134 @@ impl Gate {
         circle.iter().map(one).collect()
     }
 
-    /// With `promises`, a claim also waits for every claim above it that needs one of its resources. Claims that a lowered total made
+    /// With `line`, a claim also waits for every claim above it that needs one of its resources. Claims that a lowered total made
     /// unsatisfiable, or that wait for a paused resource, are not counted: raising it lets them go.
-    fn reduce(&self, promises: bool) -> Reduction {
-        let mut left = self.all_bodies_that_wait_for_nothing_ended(promises);
+    fn reduce(&self, line: bool) -> Reduction {
+        let mut left = self.with_all_that_wait_for_nothing_ended();
         loop {
-            let ended = left.leases.iter().copied().find(|id| self.can_end(*id, &left));
-            if let Some(id) = ended {
-                left.leases.remove(&id);
-                for (resource, units) in self.leases.get(&id).iter().flat_map(|lease| lease.takes.iter()) {
-                    *left.free.entry(*resource).or_default() += i128::from(*units);
+            let before = (left.leases.len(), left.tasks.len());
+            self.end_bodies(&mut left);
+            self.let_go(&mut left, line);
+            if before == (left.leases.len(), left.tasks.len()) {
+                return left;
+            }
+        }
+    }
+
+    fn with_all_that_wait_for_nothing_ended(&self) -> Reduction {
+        let mut left = Reduction { used: BTreeMap::new(), leases: self.parents.clone(), tasks: Vec::new() };
+        for lease in self.parents.iter().filter_map(|id| self.lease_of(*id)) {
+            for (resource, units) in lease.takes.iter() {
+                *left.used.entry(*resource).or_default() += units;
+            }
+            for &id in lease.body.iter().flat_map(|body| &body.waiting) {
+                let Some(waiting) = self.waiting.get(&id) else { continue };
+                if self.is_satisfiable(waiting.class) {
+                    let (rank, class, call) = (self.rank(waiting), waiting.class, waiting.place.call);
+                    left.tasks.push(Task { rank, id, class, call });
                 }
+            }
+        }
+        left.tasks.sort_unstable_by_key(|task| task.rank);
+        left
+    }
+
+    /// Bodies with nothing inside that waits end, and give their units back.
+    fn end_bodies(&self, left: &mut Reduction) {
+        let waiting: BTreeSet<ClaimId> = left.tasks.iter().map(|task| task.id).collect();
+        let can_end = |id: &ClaimId, leases: &BTreeSet<ClaimId>| {
+            let body = self.lease_of(*id).and_then(|lease| lease.body.as_ref());
+            body.is_none_or(|body| body.running.is_disjoint(leases) && body.waiting.is_disjoint(&waiting))
+        };
+        while let Some(id) = left.leases.iter().copied().find(|id| can_end(id, &left.leases)) {
+            left.leases.remove(&id);
+            for (resource, units) in self.lease_of(id).iter().flat_map(|lease| lease.takes.iter()) {
+                *left.used.entry(*resource).or_default() -= units;
+            }
+        }
+    }
+
+    /// Tasks that can go now, by rank, leave the line. One that goes frees nothing, so once from the best rank on is enough.
+    fn let_go(&self, left: &mut Reduction, line: bool) {
+        let mut above = Above::default();
+        if line {
+            self.let_others_go(&mut above);
+        }
+        let all = std::mem::take(&mut left.tasks);
+        for task in &all {
+            self.pass_down_to(task.rank, &mut above, left);
+            let needs = &self.classes[task.class].key.needs;
+            let free = self.enough(task.class, left) && !self.waits_for_siblings(task, left);
+            if free && !(line && needs.iter().any(|(resource, _)| above.blocked.contains(resource))) {
                 continue;
             }
-            let Some((class, rank)) = left.claims.iter().find_map(|(class, queue)| {
-                let (rank, id) = queue.first_key_value()?;
-                self.can_go(*class, *rank, *id, &left, promises).then_some((*class, *rank))
-            }) else {
-                return left;
-            };
-            let Some(queue) = left.claims.get_mut(&class) else {
-                return left;
-            };
-            if let Some(id) = queue.remove(&rank) {
-                left.ids.remove(&id);
-            }
-            if queue.is_empty() {
-                left.claims.remove(&class);
+            left.tasks.push(*task);
+            if line {
+                self.block(task.class, task.rank, &mut above);
             }
         }
     }
 
-    fn all_bodies_that_wait_for_nothing_ended(&self, promises: bool) -> Reduction {
-        let counted =
-            |class: &ClassIx| (promises || self.classes[*class].key.parent.is_some()) && self.is_satisfiable(*class);
-        let claims: BTreeMap<ClassIx, BTreeMap<Rank, ClaimId>> =
-            self.classes.iter().filter(|(at, _)| counted(at)).map(|(at, class)| (at, class.queue.clone())).collect();
-        let ids = claims.values().flat_map(|queue| queue.values().copied()).collect();
-        let mut free: BTreeMap<ResourceIx, i128> =
-            self.resources.iter().map(|(at, resource)| (at, i128::from(resource.capacity()))).collect();
-        for id in &self.parents {
-            for (resource, units) in self.leases.get(id).iter().flat_map(|lease| lease.takes.iter()) {
-                *free.entry(*resource).or_default() -= i128::from(*units);
+    /// All classes of claims in no run.
+    fn let_others_go(&self, above: &mut Above) {
+        let others = self.classes.iter().filter(|(at, class)| class.key.parent.is_none() && self.is_satisfiable(*at));
+        above.heads = others.map(|(at, class)| (class.head, at)).collect();
+    }
+
+    /// Goes through the claims in no run that rank above `rank`.
+    fn pass_down_to(&self, rank: Rank, above: &mut Above, left: &Reduction) {
+        while let Some(&(head, class)) = above.heads.first()
+            && head < rank
+        {
+            above.heads.pop_first();
+            let needs = &self.classes[class].key.needs;
+            if !self.enough(class, left) || needs.iter().any(|(resource, _)| above.blocked.contains(resource)) {
+                self.block(class, head, above);
+                continue;
+            }
+            // The whole class goes, up to the first claim after something that cannot go and needs the same.
+            for (resource, _) in needs {
+                above.passing.entry(*resource).or_default().push(class);
             }
         }
-        Reduction { free, leases: self.parents.clone(), claims, ids }
     }
 
-    fn can_end(&self, id: ClaimId, left: &Reduction) -> bool {
-        let body = self.leases.get(&id).and_then(|lease| lease.body.as_ref());
-        body.is_none_or(|body| body.running.is_disjoint(&left.leases) && body.waiting.is_disjoint(&left.ids))
+    /// A claim that cannot go keeps all below it from its resources.
+    fn block(&self, class: ClassIx, rank: Rank, above: &mut Above) {
+        for (resource, _) in &self.classes[class].key.needs {
+            if !above.blocked.insert(*resource) {
+                continue;
+            }
+            for other in above.passing.remove(resource).unwrap_or_default() {
+                let class = &self.classes[other];
+                let seat = |seat: &Seat| seat.rank(class.key.priority, self.options.aging);
+                if let Some(next) = class.queue.first_where(|at| seat(at) > rank) {
+                    above.heads.insert((seat(&next), other));
+                }
+            }
+        }
     }
 
-    fn can_go(&self, class: ClassIx, rank: Rank, id: ClaimId, left: &Reduction, promises: bool) -> bool {
-        let key = &self.classes[class].key;
-        let enough = |(resource, units): &(ResourceIx, u64)| {
-            left.free.get(resource).is_some_and(|free| *free >= i128::from(*units))
-        };
-        key.needs.iter().all(enough)
-            && !(self.is_cover_short(class, rank) && self.siblings_left(class, id, left))
-            && !(promises && left.claims.iter().any(|(other, queue)| self.is_above(*other, queue, class, rank)))
-    }
-
-    /// True when bodies that cannot end use too much of what a holder has for it, or an earlier claim for that waits.
-    fn siblings_left(&self, class: ClassIx, id: ClaimId, left: &Reduction) -> bool {
-        let call = |id: &ClaimId| self.waiting.get(id).map(|waiting| waiting.place.call);
-        self.classes[class].key.covered.iter().any(|&(resource, units, holder)| {
-            let Some(body) = self.leases.get(&holder) else { return false };
-            let users = left.leases.iter().filter_map(|lease| self.leases.get(lease));
-            let used: u64 = users.map(|user| covered_by(&user.covered, resource, holder)).sum();
-            let earlier = |(other, queue): (&ClassIx, &BTreeMap<Rank, ClaimId>)| {
-                covered_by(&self.classes[*other].key.covered, resource, holder) > 0
-                    && queue.values().any(|other| call(other) < call(&id))
-            };
-            used + units > body.has(resource) || left.claims.iter().any(earlier)
+    /// Is enough free for a class once all that can end has ended? Tokens come by themselves.
+    fn enough(&self, class: ClassIx, left: &Reduction) -> bool {
+        self.classes[class].key.needs.iter().all(|(resource, units)| {
+            let free = i128::from(self.resources[*resource].capacity())
+                - i128::from(left.used.get(resource).copied().unwrap_or(0));
+            free >= i128::from(*units)
         })
     }
 
-    fn is_above(&self, other: ClassIx, queue: &BTreeMap<Rank, ClaimId>, class: ClassIx, rank: Rank) -> bool {
-        let (theirs, ours) = (&self.classes[other].key.needs, &self.classes[class].key.needs);
-        queue.first_key_value().is_some_and(|(first, _)| *first < rank)
-            && theirs.iter().any(|(resource, _)| ours.iter().any(|(of, _)| of == resource))
+    /// True when bodies that cannot end use too much of what a holder has for it, or an earlier claim for that waits.
+    fn waits_for_siblings(&self, task: &Task, left: &Reduction) -> bool {
+        let key = &self.classes[task.class].key;
+        key.covered.iter().any(|&(resource, units, holder)| {
+            let Some(body) = self.lease_of(holder) else { return false };
+            let users = left.leases.iter().filter_map(|lease| self.lease_of(*lease));
+            let used: u64 = users.map(|user| covered_by(&user.key.covered, resource, holder)).sum();
+            let earlier = |other: &Task| {
+                other.call < task.call && covered_by(&self.classes[other.class].key.covered, resource, holder) > 0
+            };
+            used + units > body.has(resource) || left.tasks.iter().any(earlier)
+        })
     }
 }

@@ -1,8 +1,10 @@
-//! Claims with the same needs and priority form a class: an ordered queue, of which only the head can be the next to start.
+//! Claims with the same needs, kind and priority form a class: an ordered queue, of which only the head can be the next to start.
+use super::learn::KindIx;
+use super::queue::SortedQueue;
 use super::resource::ResourceIx;
+use crate::api::Units;
 use crate::ids::{ClaimId, Place};
-use crate::rank::Rank;
-use std::collections::BTreeMap;
+use crate::rank::{Rank, Seat};
 use std::sync::Arc;
 
 /// Number of a class within its gate.
@@ -17,15 +19,27 @@ pub(crate) fn covered_by(covered: &[Covered], resource: ResourceIx, holder: Clai
 }
 
 /// What the claims of a class have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ClassKey {
     /// What must be taken at the gate, by resource number.
-    pub needs: Box<[(ResourceIx, u64)]>,
+    pub needs: Vec<(ResourceIx, u64)>,
     /// What enclosing bodies hold for it.
-    pub covered: Box<[Covered]>,
+    pub covered: Vec<Covered>,
     /// The enclosing body.
     pub parent: Option<ClaimId>,
     pub priority: i32,
+    pub kind: KindIx,
+}
+
+impl ClassKey {
+    pub fn units(&self, resource: ResourceIx) -> Option<u64> {
+        self.needs.iter().find(|(of, _)| *of == resource).map(|(_, units)| *units)
+    }
+
+    /// All resources it is about, taken or covered.
+    pub fn resources(&self) -> impl Iterator<Item = ResourceIx> {
+        self.needs.iter().map(|(of, _)| *of).chain(self.covered.iter().map(|(of, ..)| *of))
+    }
 }
 
 /// Where a class is filed.
@@ -33,8 +47,10 @@ pub(crate) struct ClassKey {
 pub(crate) enum Filed {
     /// In the set of classes that this step has to look at.
     Ready,
-    /// Under one resource that blocks it: it is short of it, or held back on it.
-    On(ResourceIx),
+    /// Under one resource that it is short of.
+    Short(ResourceIx),
+    /// Among those that fit, but may not pass a protected claim on this resource.
+    Held(ResourceIx),
     /// Nowhere: it cannot start as things are (unsatisfiable, paused, or waiting for units of an enclosing body).
     Aside,
 }
@@ -43,9 +59,12 @@ pub(crate) enum Filed {
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
     pub key: Arc<ClassKey>,
-    pub queue: BTreeMap<Rank, ClaimId>,
+    /// What its key's needs hold of semaphores once started, and the same by name.
+    pub held: Arc<[(ResourceIx, u64)]>,
+    pub takes: Units,
+    pub queue: SortedQueue<Seat, ClaimId>,
     pub filed: Filed,
-    /// The rank of the head under which the class is filed and stands among guards.
+    /// The rank of the head under which the class is filed.
     pub head: Rank,
     /// True when its head could start as things are, if units came free.
     pub startable: bool,
@@ -53,17 +72,19 @@ pub(crate) struct Class {
 
 impl Class {
     pub fn head_id(&self) -> ClaimId {
-        self.queue.first_key_value().map_or(ClaimId(0), |(_, id)| *id)
+        self.queue.first().map_or(ClaimId(0), |(_, id)| id)
     }
 
     pub fn units(&self, resource: ResourceIx) -> u64 {
-        self.key.needs.iter().find(|(of, _)| *of == resource).map_or(0, |(_, units)| *units)
+        self.key.units(resource).unwrap_or(0)
     }
 }
 
 /// A claim that waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
-    pub class: ClassIx,
     pub place: Place,
+    /// Starts that came before it joined have smaller fences.
+    pub joined: u64,
+    pub class: ClassIx,
 }

@@ -1,40 +1,36 @@
-//! Durations are learned by kind, and by resource for kinds that are not known yet.
+//! Durations are learned by kind, and by declared name for kinds that are not known yet.
 use super::Gate;
-use crate::api::Learner;
-use std::collections::BTreeMap;
+use super::class::ClassKey;
+use crate::api::{Learner, Name};
 
-/// Shorter durations count as this.
+/// Number of a kind within its gate.
+pub(crate) type KindIx = u32;
+
+/// Shorter durations count as this, in nanoseconds.
 const LEAST: u64 = 1_000_000;
 
 /// How many durations are remembered.
 const REMEMBERED: usize = 4;
 
-/// The durations of late, oldest first.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Recent(Vec<u64>);
+/// The durations of late, oldest first; 0 where there is none yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recent([u64; REMEMBERED]);
 
 impl Recent {
-    fn push(&mut self, duration: u64) {
-        if self.0.len() == REMEMBERED {
-            self.0.remove(0);
-        }
-        self.0.push(duration.max(LEAST));
+    pub fn push(&mut self, duration: u64) {
+        self.0.rotate_left(1);
+        self.0[REMEMBERED - 1] = duration.max(LEAST);
     }
-}
 
-/// What was learned.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Learned {
-    kinds: BTreeMap<String, Recent>,
-    resources: BTreeMap<String, Recent>,
-}
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().copied().filter(|duration| *duration > 0)
+    }
 
-impl Learned {
-    fn of(&self, learner: Learner<'_>) -> Option<&Recent> {
-        match learner {
-            Learner::Kind(name) => self.kinds.get(name),
-            Learner::Resource(name) => self.resources.get(name),
-        }
+    /// The shortest and the longest; `None` where nothing is known.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        let longest = *self.0.iter().max()?;
+        let shortest = self.iter().min()?;
+        Some((shortest, longest))
     }
 }
 
@@ -43,17 +39,59 @@ impl Gate {
     /// lease that ended by itself is released.
     #[must_use]
     pub fn durations(&self, learner: Learner<'_>) -> Vec<u64> {
-        self.learned.of(learner).map(|recent| recent.0.clone()).unwrap_or_default()
+        let recent = match learner {
+            Learner::Kind(name) => self.kind_by_name.get(name).map(|kind| self.kinds[*kind as usize]),
+            Learner::Resource(name) => self.declared_by_name.get(name).map(|at| self.declared[*at].recent),
+        };
+        recent.iter().flat_map(Recent::iter).collect()
     }
 
-    /// Takes stored durations over, oldest first; the last four count.
+    /// Takes stored durations over, oldest first; the last four count. A name that is not declared is passed over.
     pub fn restore_durations(&mut self, learner: Learner<'_>, durations: &[u64]) {
-        let (of, name) = match learner {
-            Learner::Kind(name) => (&mut self.learned.kinds, name),
-            Learner::Resource(name) => (&mut self.learned.resources, name),
+        let recent = match learner {
+            Learner::Kind(name) => {
+                let kind = self.kind(name);
+                &mut self.kinds[kind as usize]
+            }
+            Learner::Resource(name) => match self.declared_by_name.get(name) {
+                Some(at) => &mut self.declared[*at].recent,
+                None => return,
+            },
         };
-        let recent = of.entry(name.into()).or_default();
         *recent = Recent::default();
         durations.iter().for_each(|duration| recent.push(*duration));
+    }
+
+    /// The number of a kind, new or known.
+    pub(super) fn kind(&mut self, name: &str) -> KindIx {
+        if let Some(kind) = self.kind_by_name.get(name) {
+            return *kind;
+        }
+        let kind = u32::try_from(self.kinds.len()).expect("fewer than 2^32 kinds");
+        self.kind_by_name.insert(Name::from(name), kind);
+        self.kinds.push(Recent::default());
+        kind
+    }
+
+    pub(super) fn learn(&mut self, key: &ClassKey, duration: u64) {
+        self.kinds[key.kind as usize].push(duration);
+        for resource in key.resources() {
+            let declared = self.resources[resource].declared;
+            self.declared[declared].recent.push(duration);
+        }
+    }
+
+    /// The shortest and longest of the last durations of its kind.
+    pub(super) fn known(&self, key: &ClassKey) -> Option<(u64, u64)> {
+        self.kinds[key.kind as usize].range()
+    }
+
+    /// The same; where there are none, those of its resources; else what is assumed.
+    pub(super) fn recent(&self, key: &ClassKey) -> (u64, u64) {
+        self.known(key).unwrap_or_else(|| {
+            let others = key.resources().filter_map(|at| self.declared[self.resources[at].declared].recent.range());
+            let assumed = self.options.assumed_duration;
+            others.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((assumed, assumed))
+        })
     }
 }

@@ -1,28 +1,40 @@
 //! Leases: admitted claims, and what runs and waits below them.
-use super::class::{ClassIx, Covered};
+use super::class::{ClassIx, ClassKey};
 use super::resource::ResourceIx;
-use crate::api::Name;
 use crate::ids::{ClaimId, Fence, Place};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Number of a lease within its gate.
+pub(crate) type LeaseIx = u32;
+
 /// An admitted claim.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
+    pub id: ClaimId,
     pub fence: Fence,
+    /// What its claim asked for.
+    pub key: Arc<ClassKey>,
     /// Semaphore units held.
     pub takes: Arc<[(ResourceIx, u64)]>,
-    /// Units of enclosing bodies that it uses.
-    pub covered: Box<[Covered]>,
     /// Tokens it took, as they were settled since.
-    pub tokens: Vec<(Name, u64)>,
-    pub parent: Option<ClaimId>,
-    pub priority: i32,
+    pub tokens: Vec<(ResourceIx, u64)>,
     pub place: Place,
-    pub started_at: Time,
+    pub span: Span,
+    /// Waiting claims that it passed by starting, and on which resource.
+    pub passed: Vec<(ClaimId, ResourceIx)>,
     /// `None` while it has no tasks: most leases never have any.
     pub body: Option<Box<Body>>,
+}
+
+/// When a body started, and how long it was expected to take when it did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub started_at: Time,
+    pub shortest: u64,
+    /// `None` for a kind that was unknown.
+    pub longest: Option<u64>,
 }
 
 /// What a body has inside.
@@ -39,14 +51,14 @@ pub(crate) struct Body {
 }
 
 impl Lease {
-    pub fn takes(&self, resource: ResourceIx) -> Option<u64> {
-        self.takes.iter().find(|(of, _)| *of == resource).map(|(_, units)| *units)
+    pub fn takes(&self, resource: ResourceIx) -> u64 {
+        self.takes.iter().find(|(of, _)| *of == resource).map_or(0, |(_, units)| *units)
     }
 
     /// Units that its body may use: those it took, and those that an enclosing body holds for it.
     pub fn has(&self, resource: ResourceIx) -> u64 {
-        let covered = self.covered.iter().filter(|(of, ..)| *of == resource).map(|(_, units, _)| units);
-        self.takes(resource).unwrap_or(0) + covered.sum::<u64>()
+        let covered = self.key.covered.iter().filter(|(of, ..)| *of == resource).map(|(_, units, _)| units);
+        self.takes(resource) + covered.sum::<u64>()
     }
 
     pub fn lent(&self, resource: ResourceIx) -> u64 {
@@ -55,5 +67,38 @@ impl Lease {
 
     pub fn body_mut(&mut self) -> &mut Body {
         self.body.get_or_insert_default()
+    }
+}
+
+impl Span {
+    /// After its kind's shortest duration; up to twice that: at any moment; later: when its time has doubled once more.
+    pub fn expected_end(&self, now: Time) -> Time {
+        self.end_key(now).max(now)
+    }
+
+    /// The same where it lies ahead; an instant that has passed for a body that may end at any moment.
+    pub fn end_key(&self, now: Time) -> Time {
+        let age = now.since(self.started_at);
+        if age < self.shortest.saturating_mul(2) {
+            return self.started_at.plus(self.shortest);
+        }
+        self.next_doubling(now)
+    }
+
+    /// The next instant at which its time has doubled: then it is expected to run on.
+    pub fn next_doubling(&self, now: Time) -> Time {
+        let age = now.since(self.started_at);
+        let mut time = self.shortest.max(1).saturating_mul(2);
+        while time <= age && time < u64::MAX {
+            time = time.saturating_mul(2);
+        }
+        self.started_at.plus(time)
+    }
+
+    /// When it has ended for certain, if nothing runs a quarter longer than its kind did of late. For an unknown kind that is its start:
+    /// as good as never, for instants that have passed count for nothing.
+    pub fn sure_end(&self) -> Time {
+        let longest = self.longest.map_or(0, |longest| u128::from(longest) * 5 / 4);
+        self.started_at.plus(u64::try_from(longest).unwrap_or(u64::MAX))
     }
 }

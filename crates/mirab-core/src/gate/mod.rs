@@ -1,20 +1,31 @@
 //! The gate: one for each shard. Every start of work goes through it.
 //!
-//! Its parts: `declare` (resources and limits), `submit` (claims that join, leave or move), `release` (leases that end),
-//! `pump` (what may start now), `circle` (runs that wait for each other), `explain` (why something waits).
+//! Its parts: `declare` (resources and limits), `tokens` (corrections of buckets), `submit` (claims that join, leave or move), `release`
+//! (leases that end), `pump` and `start` (what may start now), `guard` (who may pass whom), `delay` (who was passed), `learn` (durations),
+//! `timers` (when to look again), `circle` (runs that wait for each other), `explain` and `views` (why something waits).
+mod blocks;
 mod circle;
 mod class;
 mod declare;
+mod delay;
 mod explain;
+mod guard;
+mod holders;
 mod learn;
 mod lease;
+mod line;
 mod pump;
+mod queue;
 mod release;
 mod resource;
 mod restore;
+mod start;
 mod submit;
+mod timers;
+mod tokens;
+mod views;
 
-use crate::api::{Counters, Name, Start, TimeoutReason};
+use crate::api::{Counters, Name, Start, TimeoutReason, Units};
 use crate::config::DEFAULT_SHARD;
 use crate::ids::{ClaimId, Fence};
 use crate::lookup::Lookup;
@@ -23,7 +34,8 @@ use crate::refusal::Refusal;
 use crate::slab::Slab;
 use crate::time::{SECOND, Time};
 use class::{Class, ClassIx, ClassKey, Waiting};
-use lease::Lease;
+use declare::{Declared, DeclaredIx};
+use lease::{Lease, LeaseIx};
 use resource::{Resource, ResourceIx};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -51,26 +63,49 @@ pub struct Gate {
     options: GateOptions,
     /// The latest instant it was given: time never runs backwards.
     now: Time,
+    /// Grows with every change that a decision may rest on.
+    stamp: u64,
     next_seq: u64,
     next_fence: u64,
-    resources: Slab<Resource>,
-    by_name: Lookup<String, ResourceIx>,
-    patterns: BTreeMap<String, declare::Declared>,
+    declared: Slab<Declared>,
+    declared_by_name: Lookup<Name, DeclaredIx>,
+    /// Declared patterns in name order.
+    patterns: BTreeMap<Name, DeclaredIx>,
     /// Names declared for another shard, with that shard.
     elsewhere: BTreeMap<String, String>,
+    resources: Slab<Resource>,
+    by_name: Lookup<Name, ResourceIx>,
+    /// Durations of each kind.
+    kinds: Vec<learn::Recent>,
+    kind_by_name: Lookup<Name, learn::KindIx>,
     classes: Slab<Class>,
     by_key: Lookup<Arc<ClassKey>, ClassIx>,
+    /// The key of the claim being submitted; its memory serves the next one.
+    asked: ClassKey,
     waiting: Lookup<ClaimId, Waiting>,
-    leases: Lookup<ClaimId, Lease>,
+    leases: Slab<Lease>,
+    lease_by_id: Lookup<ClaimId, LeaseIx>,
     /// Leases that have something running or waiting inside.
     parents: BTreeSet<ClaimId>,
+    delays: Lookup<ClaimId, delay::Delay>,
+    /// Claims that were passed in this step.
+    newly_passed: Vec<ClaimId>,
     /// Classes whose head is to be decided on in this step.
     ready: BTreeSet<(Rank, ClassIx)>,
+    /// Classes that fit and are held back, best first.
+    held: BTreeSet<(Rank, ClassIx)>,
+    /// Resources where so many are held back that others, which fit as well, are not looked at.
+    crowded: BTreeSet<ResourceIx>,
+    /// Classes of tasks among those held back.
+    held_tasks: BTreeSet<ClassIx>,
+    /// What the claim that was decided on last passes by starting.
+    passing: Vec<(ClaimId, ResourceIx)>,
     /// Resources that this step has to look at.
     touched: Vec<ResourceIx>,
-    /// Classes of tasks that were held back, though nothing was short, when last decided on.
-    held_tasks: BTreeSet<ClassIx>,
     timers: BTreeSet<(Time, ResourceIx)>,
+    /// Buckets that are asked for different amounts: whom they protect, and so their timers, can change with any step.
+    mixed: BTreeSet<ResourceIx>,
+    overruns: timers::Overruns,
     /// Bucket instances of patterns that nobody uses, by the instant at which they are full again.
     idle: BTreeSet<(Time, ResourceIx)>,
     /// True while no claim may start, whatever is free.
@@ -78,7 +113,8 @@ pub struct Gate {
     starts: VecDeque<Start>,
     refused: VecDeque<(ClaimId, Refusal)>,
     delayed: VecDeque<(ClaimId, Name)>,
-    learned: learn::Learned,
+    /// Units of nothing, shared by all starts that take none.
+    nothing: Option<Units>,
     counters: Counters,
 }
 
@@ -108,8 +144,14 @@ impl Gate {
     /// When to call [`Gate::handle_timeout`], and why.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Time, TimeoutReason)> {
-        let &(at, resource) = self.timers.first()?;
-        Some((at, TimeoutReason::Tokens { resource: self.resources[resource].name.to_string() }))
+        let tokens = self.timers.first().copied();
+        match (tokens, self.overruns.next()) {
+            (Some((at, _)), Some(overrun)) if overrun < at => Some((overrun, TimeoutReason::Overrun)),
+            (Some((at, resource)), _) => {
+                Some((at, TimeoutReason::Tokens { resource: self.resources[resource].name.to_string() }))
+            }
+            (None, overrun) => overrun.map(|at| (at, TimeoutReason::Overrun)),
+        }
     }
 
     /// Lets start what time alone allows.
@@ -127,13 +169,22 @@ impl Gate {
     /// The fence of a live lease.
     #[must_use]
     pub fn lease(&self, id: ClaimId) -> Option<Fence> {
-        self.leases.get(&id).map(|lease| lease.fence)
+        self.lease_of(id).map(|lease| lease.fence)
     }
 
     /// Counters that only grow.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    fn lease_of(&self, id: ClaimId) -> Option<&Lease> {
+        self.lease_by_id.get(&id).map(|at| &self.leases[*at])
+    }
+
+    fn lease_of_mut(&mut self, id: ClaimId) -> Option<&mut Lease> {
+        let at = *self.lease_by_id.get(&id)?;
+        Some(&mut self.leases[at])
     }
 
     /// The rank of a waiting claim.
@@ -144,12 +195,15 @@ impl Gate {
     /// Takes the time over. Buckets whose instant has come are looked at in this step; a late call gives what is there now, not what
     /// an earlier call would have given besides: in no interval more than the burst and what the rate allows.
     fn advance(&mut self, now: Time) {
+        self.stamp += 1;
         self.now = self.now.max(now);
         while let Some(&(at, resource)) = self.timers.first()
             && at <= self.now
         {
             self.timers.pop_first();
-            self.resources[resource].timer = None;
+            if let Some(line) = self.resources[resource].line.as_mut() {
+                line.timer = None;
+            }
             self.touch(resource);
         }
     }
@@ -159,6 +213,12 @@ impl Gate {
         if !self.resources[resource].touched {
             self.resources[resource].touched = true;
             self.touched.push(resource);
+        }
+    }
+
+    fn touch_all(&mut self, needs: &[(ResourceIx, u64)]) {
+        for &(resource, _) in needs {
+            self.touch(resource);
         }
     }
 }

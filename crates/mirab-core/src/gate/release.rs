@@ -1,6 +1,6 @@
 //! Leases end.
 use super::Gate;
-use super::lease::Body;
+use super::lease::{Body, Lease};
 use crate::api::{Ended, Release};
 use crate::ids::{ClaimId, Fence};
 use crate::refusal::Refusal;
@@ -8,43 +8,60 @@ use crate::time::Time;
 
 impl Gate {
     /// Ends a lease: its units are free, and what they allow starts in this step. Idempotent: a second release, or one with an old
-    /// fence, changes nothing and is counted. Tasks inside that still wait are refused (see [`Gate::poll_refused`]).
-    pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence, _ended: Ended) -> Release {
+    /// fence, changes nothing and is counted. Tasks inside that still wait are refused (see [`Gate::poll_refused`]). The duration of a
+    /// body that ended by itself is learned (see [`Gate::durations`]).
+    pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence, ended: Ended) -> Release {
         self.advance(now);
-        if self.lease(id) != Some(fence) {
+        let lease = if self.lease(id) == Some(fence) { self.remove_lease(id) } else { None };
+        let Some(lease) = lease else {
             self.counters.double_releases += 1;
             self.pump();
             return Release::Double;
-        }
-        self.refuse_inside(id);
-        let Some(lease) = self.leases.remove(&id) else {
-            return Release::Double;
         };
-        self.parents.remove(&id);
-        for &(resource, _) in lease.takes.iter() {
-            self.resources[resource].holders.remove(lease.started_at, id);
-            self.touch(resource);
+        if ended == Ended::ByItself {
+            self.learn(&lease.key, self.now.since(lease.span.started_at));
         }
-        for &(resource, units, holder) in &lease.covered {
-            if let Some(lent) =
-                self.leases.get_mut(&holder).and_then(|lease| lease.body.as_mut()?.lent.get_mut(&resource))
-            {
-                *lent -= units;
-            }
-        }
-        if let Some(parent) = lease.parent {
-            self.leave_parent(parent, |body| {
-                body.running.remove(&id);
-            });
-        }
-        self.refresh_borrowers(&lease.covered);
+        self.give_back(&lease);
         self.pump();
         Release::Done
     }
 
+    fn remove_lease(&mut self, id: ClaimId) -> Option<Lease> {
+        self.refuse_inside(id);
+        let at = *self.lease_by_id.get(&id)?;
+        self.lease_by_id.remove(&id);
+        self.parents.remove(&id);
+        self.leases.remove(at)
+    }
+
+    fn give_back(&mut self, lease: &Lease) {
+        for &(resource, _) in lease.takes.iter() {
+            self.resources[resource].holders.remove(lease.fence);
+            self.touch(resource);
+        }
+        for &(resource, units, holder) in &lease.key.covered {
+            let body = self.lease_of_mut(holder).and_then(|lease| lease.body.as_mut());
+            if let Some(lent) = body.and_then(|body| body.lent.get_mut(&resource)) {
+                *lent -= units;
+            }
+        }
+        let covered = lease.key.covered.iter().map(|(at, ..)| *at);
+        for resource in lease.tokens.iter().map(|(at, _)| *at).chain(covered) {
+            self.resources[resource].users -= 1;
+            self.touch(resource);
+        }
+        if let Some(parent) = lease.key.parent {
+            self.leave_parent(parent, |body| {
+                body.running.remove(&lease.id);
+            });
+        }
+        self.forget_passed(&lease.passed);
+        self.refresh_borrowers(&lease.key.covered);
+    }
+
     /// Nothing may wait inside a body that has ended.
     fn refuse_inside(&mut self, id: ClaimId) {
-        let body = self.leases.get(&id).and_then(|lease| lease.body.as_ref());
+        let body = self.lease_of(id).and_then(|lease| lease.body.as_ref());
         for task in body.map(|body| body.waiting.clone()).unwrap_or_default() {
             self.leave(task);
             self.refused.push_back((task, Refusal::InvalidClaim { why: "the enclosing body has ended".into() }));
@@ -53,7 +70,7 @@ impl Gate {
 
     /// Changes what a lease has inside, and forgets it as a parent when nothing is left.
     pub(super) fn leave_parent(&mut self, parent: ClaimId, change: impl FnOnce(&mut Body)) {
-        if let Some(lease) = self.leases.get_mut(&parent) {
+        if let Some(lease) = self.lease_of_mut(parent) {
             let body = lease.body_mut();
             change(body);
             if body.running.is_empty() && body.waiting.is_empty() {

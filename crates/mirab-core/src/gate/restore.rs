@@ -1,7 +1,9 @@
 //! Building a gate again from what its host has stored.
 use super::Gate;
-use super::lease::Lease;
-use super::resource::{ResourceIx, Store};
+use super::class::ClassKey;
+use super::holders::Holder;
+use super::lease::{Lease, Span};
+use super::resource::ResourceIx;
 use crate::api::StoredLease;
 use crate::bucket::BucketState;
 use crate::ids::ClaimId;
@@ -43,51 +45,62 @@ impl Gate {
         self.find(name)?;
         self.advance(now);
         let at = self.number(name);
-        if let Store::Bucket(bucket) = &mut self.resources[at].store {
-            bucket.restore(state, self.now);
+        let now = self.now;
+        if let Some(bucket) = self.resources[at].bucket_mut() {
+            bucket.restore(state, now);
         }
         self.touch(at);
         Ok(())
     }
-
-    /// A waiting claim was delayed once on a resource, before the restart: nothing passes it there any more.
-    pub fn restore_delay(&mut self, _id: ClaimId, _resource: &str) {}
 
     /// Holds a stored lease again, with the units it was given, even if the declaration changed since. Enclosing bodies first.
     ///
     /// # Errors
     /// `UnknownResource` when a name is no longer declared, `InvalidClaim` when the id is in use. Then nothing has changed.
     pub fn restore_lease(&mut self, now: Time, stored: StoredLease<'_>) -> Result<(), Refusal> {
-        if self.waiting.contains(&stored.id) || self.leases.contains(&stored.id) {
+        if self.waiting.contains(&stored.id) || self.lease_by_id.contains(&stored.id) {
             return Err(Refusal::InvalidClaim { why: format!("claim {} waits or holds already", stored.id.0) });
         }
-        for name in stored.takes.iter().map(|(name, _)| name).chain(stored.covered.iter().map(|(name, ..)| name)) {
+        let taken = stored.takes.iter().chain(stored.tokens).map(|(name, _)| name);
+        for name in taken.chain(stored.covered.iter().map(|(name, ..)| name)) {
             self.find(name)?;
         }
         self.advance(now);
-        let takes: Arc<[(ResourceIx, u64)]> =
-            stored.takes.iter().map(|(name, units)| (self.number(name), *units)).collect();
-        for &(resource, units) in takes.iter() {
-            self.resources[resource].holders.insert(stored.started_at, stored.id, units);
+        let takes = self.numbers(stored.takes);
+        let tokens = self.numbers(stored.tokens);
+        let StoredLease { id, fence, priority, parent, place, started_at, shortest, longest, .. } = stored;
+        let span = Span { started_at, shortest, longest };
+        for &(resource, units) in &takes {
+            self.resources[resource].holders.insert(fence, Holder { id, units, span });
+            self.touch(resource);
         }
-        let covered: Box<[_]> =
-            stored.covered.iter().map(|(name, units, holder)| (self.number(name), *units, *holder)).collect();
-        for &(resource, units, holder) in &covered {
-            if let Some(lease) = self.leases.get_mut(&holder) {
-                *lease.body_mut().lent.entry(resource).or_default() += units;
-            }
-        }
-        if let Some(parent) = stored.parent
-            && let Some(lease) = self.leases.get_mut(&parent)
-        {
-            lease.body_mut().running.insert(stored.id);
-            self.parents.insert(parent);
-        }
-        let StoredLease { id, fence, priority, parent, place, started_at, .. } = stored;
-        let tokens = stored.tokens.iter().map(|(name, units)| (name.as_str().into(), *units)).collect();
-        self.leases
-            .insert(id, Lease { fence, takes, covered, tokens, parent, priority, place, started_at, body: None });
+        let covered = stored.covered.iter().map(|(name, units, holder)| (self.number(name), *units, *holder)).collect();
+        let mut needs: Vec<(ResourceIx, u64)> = takes.iter().chain(&tokens).copied().collect();
+        needs.sort_unstable();
+        let key = Arc::new(ClassKey { needs, covered, parent, priority, kind: self.kind(stored.kind) });
+        let passed = self.known_numbers(stored.passed);
+        let lease =
+            Lease { id, fence, key: Arc::clone(&key), takes: takes.into(), tokens, place, span, passed, body: None };
+        self.add_lease(lease);
+        self.inside(&key, id);
         self.restore_counters(place.seq.max(place.call) + 1, fence.0 + 1);
         Ok(())
+    }
+
+    fn numbers(&mut self, units: &[(String, u64)]) -> Vec<(ResourceIx, u64)> {
+        units.iter().map(|(name, units)| (self.number(name), *units)).collect()
+    }
+
+    /// What was passed on a name that nothing declares any more does not matter any more.
+    fn known_numbers(&mut self, passed: &[(ClaimId, String)]) -> Vec<(ClaimId, ResourceIx)> {
+        let mut known = Vec::with_capacity(passed.len());
+        for (id, name) in passed {
+            if self.find(name).is_ok() {
+                let at = self.number(name);
+                self.touch(at);
+                known.push((*id, at));
+            }
+        }
+        known
     }
 }

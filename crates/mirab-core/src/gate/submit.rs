@@ -1,18 +1,15 @@
 //! Claims join the line, leave it, or move in it.
 use super::Gate;
-use super::class::{Class, ClassIx, ClassKey, Covered, Filed, Waiting};
+use super::class::{Class, ClassIx, ClassKey, Filed, Waiting};
 use super::declare::Found;
+use super::queue::SortedQueue;
 use super::resource::ResourceIx;
 use crate::api::Submission;
 use crate::ids::{ClaimId, Place};
-use crate::rank::Rank;
+use crate::rank::{Rank, Seat};
 use crate::refusal::Refusal;
 use crate::time::Time;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Resolved needs: what must be taken at the gate, and what enclosing bodies hold.
-type Resolved = (Vec<(ResourceIx, u64)>, Vec<Covered>);
 
 impl Gate {
     /// Puts a claim in line; it may start in this very step. Gives its place, to be stored with the work.
@@ -22,28 +19,40 @@ impl Gate {
     /// use or the parent holds nothing. Then nothing has changed.
     pub fn submit(&mut self, now: Time, claim: Submission<'_>) -> Result<Place, Refusal> {
         // Everything is checked before anything moves: a refusal changes nothing.
-        if self.waiting.contains(&claim.id) || self.leases.contains(&claim.id) {
+        if self.waiting.contains(&claim.id) || self.lease_by_id.contains(&claim.id) {
             return Err(Refusal::InvalidClaim { why: format!("claim {} waits or holds already", claim.id.0) });
         }
-        let (needs, covered) = match self.resolve_plain(claim.needs, claim.parent) {
-            Some(needs) => (needs, Vec::new()),
-            None => {
-                self.check(claim.needs, claim.parent, claim.place.is_some())?;
-                self.numbered(claim.needs, claim.parent)
-            }
-        };
+        let mut key = std::mem::take(&mut self.asked);
+        let numbered = self.number_needs(&mut key, &claim);
+        if let Err(refusal) = numbered {
+            self.asked = key;
+            return Err(refusal);
+        }
         self.advance(now);
         let place = claim.place.unwrap_or_else(|| self.new_place(claim.parent));
         self.next_seq = self.next_seq.max(place.seq + 1).max(place.call + 1);
-        let priority =
-            claim.parent.and_then(|parent| self.leases.get(&parent)).map_or(claim.priority, |lease| lease.priority);
-        let key = ClassKey { needs: needs.into(), covered: covered.into(), parent: claim.parent, priority };
-        self.join(claim.id, key, place);
+        let parent = claim.parent.and_then(|parent| self.lease_of(parent));
+        key.priority = parent.map_or(claim.priority, |lease| lease.key.priority);
+        (key.parent, key.kind) = (claim.parent, self.kind(claim.kind));
+        self.join(claim.id, &key, place);
+        self.asked = key;
         self.pump();
         if claim.parent.is_some() && self.waiting.contains(&claim.id) {
             self.refuse_circles();
         }
         Ok(place)
+    }
+
+    /// Writes what a claim asks for into a key, by number.
+    fn number_needs(&mut self, key: &mut ClassKey, claim: &Submission<'_>) -> Result<(), Refusal> {
+        (key.needs.clear(), key.covered.clear());
+        if claim.parent.is_none() && self.resolve_plain(claim.needs, &mut key.needs) {
+            return Ok(());
+        }
+        key.needs.clear();
+        self.check(claim.needs, claim.parent, claim.place.is_some())?;
+        self.resolve_checked(claim.needs, claim.parent, key);
+        Ok(())
     }
 
     /// Takes a waiting claim out of the line. False when it does not wait.
@@ -62,8 +71,13 @@ impl Gate {
             self.pump();
             return false;
         }
-        if let Some((key, place)) = self.leave(id) {
-            self.join(id, ClassKey { priority, ..ClassKey::clone(&key) }, place);
+        let strict = self.strict_of(id);
+        if let Some((key, was)) = self.leave(id) {
+            self.join(id, &ClassKey { priority, ..ClassKey::clone(&key) }, was.place);
+            self.keep_strict(id, strict);
+            if let Some(waiting) = self.waiting.get_mut(&id) {
+                waiting.joined = was.joined;
+            }
         }
         self.pump();
         true
@@ -79,7 +93,7 @@ impl Gate {
 
     /// Work that was in line before may ask for more than a total that was lowered since: it waits, and is told to be unsatisfiable.
     fn check(&self, needs: &[(&str, u64)], parent: Option<ClaimId>, was_in_line: bool) -> Result<(), Refusal> {
-        if parent.is_some_and(|parent| !self.leases.contains(&parent)) {
+        if parent.is_some_and(|parent| !self.lease_by_id.contains(&parent)) {
             return Err(Refusal::InvalidClaim { why: "the enclosing body holds no lease any more".into() });
         }
         for (at, &(name, units)) in needs.iter().enumerate() {
@@ -100,9 +114,9 @@ impl Gate {
         let (capacity, held_by_run) = match self.find(name)? {
             Found::Resource(resource) => match self.cover(resource, parent) {
                 Some((_, held)) => (held, true),
-                None => (self.most(resource), false),
+                None => (self.most_of(resource), false),
             },
-            Found::Instance(pattern) => (self.patterns.get(pattern).map_or(u64::MAX, |declared| declared.most), false),
+            Found::Instance(pattern) => (self.declared[pattern].most, false),
         };
         if need > capacity && (held_by_run || !was_in_line) {
             return Err(Refusal::ResourceExceedsCapacity { name: name.into(), need, capacity, held_by_run });
@@ -110,110 +124,124 @@ impl Gate {
         Ok(())
     }
 
-    /// The most that a new claim may ask for of a resource; an instance of a pattern goes by the pattern.
-    fn most(&self, resource: ResourceIx) -> u64 {
-        let resource = &self.resources[resource];
-        let pattern = resource.pattern.as_ref().and_then(|pattern| self.patterns.get(pattern));
-        pattern.map_or_else(|| resource.most(), |declared| declared.most)
+    /// The most that a new claim may ask for of a resource.
+    fn most_of(&self, resource: ResourceIx) -> u64 {
+        self.declared[self.resources[resource].declared].most
     }
 
     /// The nearest enclosing body that has units of the resource, and how many.
     fn cover(&self, resource: ResourceIx, parent: Option<ClaimId>) -> Option<(ClaimId, u64)> {
         let mut at = parent;
         while let Some(id) = at {
-            let lease = self.leases.get(&id)?;
+            let lease = self.lease_of(id)?;
             let has = lease.has(resource);
             if has > 0 {
                 return Some((id, has));
             }
-            at = lease.parent;
+            at = lease.key.parent;
         }
         None
     }
 
-    /// The common case in one pass: work in no run that asks once for each of some existing resources, within their capacity.
-    fn resolve_plain(&self, needs: &[(&str, u64)], parent: Option<ClaimId>) -> Option<Vec<(ResourceIx, u64)>> {
-        let mut open = Vec::with_capacity(needs.len());
+    /// The common case in one pass: work in no run that asks once for each of some existing resources, within their capacity. False where
+    /// it is not that common.
+    fn resolve_plain(&self, needs: &[(&str, u64)], open: &mut Vec<(ResourceIx, u64)>) -> bool {
         for &(name, units) in needs {
-            let resource = *self.by_name.get(name)?;
-            if units == 0 || units > self.most(resource) || open.iter().any(|(of, _)| *of == resource) {
-                return None;
+            let Some(&resource) = self.by_name.get(name) else { return false };
+            if units == 0 || units > self.most_of(resource) || open.iter().any(|(of, _)| *of == resource) {
+                return false;
             }
             open.push((resource, units));
         }
         open.sort_unstable();
-        parent.is_none().then_some(open)
+        true
     }
 
     /// Turns checked names into numbers, sums doubled ones, and makes missing instances of patterns.
-    fn numbered(&mut self, needs: &[(&str, u64)], parent: Option<ClaimId>) -> Resolved {
-        let (mut open, mut covered): Resolved = (Vec::with_capacity(needs.len()), Vec::new());
+    fn resolve_checked(&mut self, needs: &[(&str, u64)], parent: Option<ClaimId>, key: &mut ClassKey) {
         for &(name, units) in needs {
             let resource = self.number(name);
             match self.cover(resource, parent) {
-                Some((holder, _)) => match covered.iter_mut().find(|(of, ..)| *of == resource) {
+                Some((holder, _)) => match key.covered.iter_mut().find(|(of, ..)| *of == resource) {
                     Some((_, sum, _)) => *sum = sum.saturating_add(units),
-                    None => covered.push((resource, units, holder)),
+                    None => key.covered.push((resource, units, holder)),
                 },
-                None => match open.iter_mut().find(|(of, _)| *of == resource) {
+                None => match key.needs.iter_mut().find(|(of, _)| *of == resource) {
                     Some((_, sum)) => *sum = sum.saturating_add(units),
-                    None => open.push((resource, units)),
+                    None => key.needs.push((resource, units)),
                 },
             }
         }
-        open.sort_unstable();
-        covered.sort_unstable();
-        (open, covered)
+        key.needs.sort_unstable();
+        key.covered.sort_unstable();
     }
 
     pub(super) fn number(&mut self, name: &str) -> ResourceIx {
         match self.find(name) {
             Ok(Found::Resource(resource)) => resource,
             Ok(Found::Instance(pattern)) => {
-                let (pattern, limit) = (pattern.to_owned(), self.patterns[pattern].limit);
-                self.add_resource(name.to_owned(), Some(pattern), limit)
+                let limit = self.declared[pattern].limit;
+                self.add_resource(name.into(), pattern, limit)
             }
             Err(_) => unreachable!("names are checked before they are resolved"),
         }
     }
 
     fn new_place(&self, parent: Option<ClaimId>) -> Place {
-        match parent.and_then(|parent| self.leases.get(&parent)) {
-            Some(lease) => Place { seq: lease.place.seq, call: self.next_seq, joined_at: lease.place.joined_at },
+        match parent.and_then(|parent| self.lease_of(parent)) {
+            Some(lease) => Place { call: self.next_seq, ..lease.place },
             None => Place { seq: self.next_seq, call: 0, joined_at: self.now },
         }
     }
 
-    pub(super) fn join(&mut self, id: ClaimId, key: ClassKey, place: Place) {
-        let rank = Rank::new(key.priority, place, self.options.aging);
+    fn join(&mut self, id: ClaimId, key: &ClassKey, place: Place) {
+        let (seat, rank) = (Seat::new(place, self.options.aging), Rank::new(key.priority, place, self.options.aging));
         if let Some(parent) = key.parent {
-            if let Some(lease) = self.leases.get_mut(&parent) {
+            if let Some(lease) = self.lease_of_mut(parent) {
                 lease.body_mut().waiting.insert(id);
             }
             self.parents.insert(parent);
         }
-        let class = match self.by_key.get(&key) {
+        let class = match self.by_key.get(key) {
             Some(&class) => class,
             None => self.add_class(key, rank),
         };
-        self.waiting.insert(id, Waiting { class, place });
-        let key = Arc::clone(&self.classes[class].key);
+        self.waiting.insert(id, Waiting { class, place, joined: self.next_fence });
+        self.remember_delay(id);
         let queue = &mut self.classes[class].queue;
-        queue.insert(rank, id);
-        if queue.first_key_value().is_some_and(|(first, _)| *first == rank) {
+        queue.insert(seat, id);
+        if queue.first().is_some_and(|(first, _)| first == seat) {
             self.head_changed(class);
             // A task that comes back for its next attempt is ahead of siblings that were called after it.
             self.refresh_borrowers(&key.covered);
+        } else {
+            self.note_joined(class);
+        }
+    }
+
+    /// One more behind a head: a bucket's timer may now count for it, and what was read of the lines has changed.
+    fn note_joined(&mut self, class: ClassIx) {
+        let Self { classes, resources, .. } = self;
+        for &(at, _) in &classes[class].key.needs {
+            if let Some(line) = resources[at].line.as_mut() {
+                line.heads.take();
+            }
+        }
+        let buckets = self.classes[class].key.needs.iter().filter(|(at, _)| self.resources[*at].bucket().is_some());
+        for at in buckets.map(|(at, _)| *at).collect::<Vec<_>>() {
+            self.touch(at);
         }
     }
 
     /// Takes a waiting claim out of its class; gives what is needed to let it join again.
-    pub(super) fn leave(&mut self, id: ClaimId) -> Option<(Arc<ClassKey>, Place)> {
-        let Waiting { class, place } = self.waiting.remove(&id)?;
-        let rank = Rank::new(self.classes[class].key.priority, place, self.options.aging);
+    pub(super) fn leave(&mut self, id: ClaimId) -> Option<(Arc<ClassKey>, Waiting)> {
+        let waiting = self.waiting.remove(&id)?;
+        let Waiting { class, place, .. } = waiting;
         let key = Arc::clone(&self.classes[class].key);
-        let was_head = self.classes[class].head == rank;
-        self.classes[class].queue.remove(&rank);
+        let seat = Seat::new(place, self.options.aging);
+        let was_head = self.classes[class].queue.first().is_some_and(|(first, _)| first == seat);
+        self.classes[class].queue.remove(&seat);
+        self.forget_delay(id, &key.needs);
         if let Some(parent) = key.parent {
             self.leave_parent(parent, |body| {
                 body.waiting.remove(&id);
@@ -221,60 +249,52 @@ impl Gate {
         }
         if was_head {
             // It may have been what others were held back for.
-            for &(resource, _) in &key.needs {
-                self.touch(resource);
-            }
             self.head_changed(class);
+        } else {
+            self.note_joined(class);
         }
         self.refresh_borrowers(&key.covered);
-        Some((key, place))
+        Some((key, waiting))
     }
 
-    fn add_class(&mut self, key: ClassKey, head: Rank) -> ClassIx {
-        let key = Arc::new(key);
-        let class =
-            Class { key: Arc::clone(&key), queue: BTreeMap::new(), filed: Filed::Aside, head, startable: false };
+    fn add_class(&mut self, key: &ClassKey, head: Rank) -> ClassIx {
+        let (held, takes) = self.held_by(key);
+        let key = Arc::new(key.clone());
+        let (queue, filed) = (SortedQueue::default(), Filed::Aside);
+        let class = Class { key: Arc::clone(&key), held, takes, queue, filed, head, startable: false };
         let class = self.classes.insert(class);
         self.by_key.insert(Arc::clone(&key), class);
+        let Self { resources, classes, .. } = self;
         for &(resource, units) in &key.needs {
-            self.resources[resource].shelves.get_or_add(units).members.insert(class);
-            self.keep_guards(resource);
-            // A bucket's timer may have to be set for it.
-            self.touch(resource);
+            resources[resource].line.get_or_insert_default().add(class, units, classes);
         }
         for (_, _, holder) in &key.covered {
-            if let Some(lease) = self.leases.get_mut(holder) {
+            if let Some(lease) = self.lease_of_mut(*holder) {
                 lease.body_mut().borrowers.insert(class);
             }
         }
         class
     }
 
-    /// Every shelf above the smallest keeps its guards in order.
-    fn keep_guards(&mut self, resource: ResourceIx) {
-        for shelf in self.resources[resource].shelves.iter_mut().skip(1) {
-            if shelf.guards.is_none() {
-                let startable = shelf.members.iter().filter(|class| self.classes[**class].startable);
-                shelf.guards = Some(startable.map(|class| (self.classes[*class].head, *class)).collect());
-            }
-        }
-    }
-
     pub(super) fn remove_class(&mut self, class: ClassIx) {
         let Some(gone) = self.classes.remove(class) else { return };
         self.by_key.remove(&gone.key);
         for &(resource, units) in &gone.key.needs {
-            let shelves = &mut self.resources[resource].shelves;
-            if let Some(shelf) = shelves.get_mut(units) {
-                shelf.members.remove(&class);
-                if shelf.members.is_empty() {
-                    shelves.remove(units);
+            let slot = &mut self.resources[resource].line;
+            let Some(line) = slot.as_mut() else { continue };
+            line.remove(class, units);
+            if line.shelves.is_empty() {
+                if let Some(timer) = line.timer {
+                    self.timers.remove(&(timer, resource));
                 }
+                *slot = None;
+                self.mixed.remove(&resource);
+                self.crowded.remove(&resource);
             }
             self.touch(resource);
         }
         for (_, _, holder) in &gone.key.covered {
-            if let Some(body) = self.leases.get_mut(holder).and_then(|lease| lease.body.as_mut()) {
+            if let Some(body) = self.lease_of_mut(*holder).and_then(|lease| lease.body.as_mut()) {
                 body.borrowers.remove(&class);
             }
         }

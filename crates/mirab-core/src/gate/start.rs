@@ -1,0 +1,161 @@
+//! A claim starts: it takes all it needs at once.
+use super::Gate;
+use super::class::{ClassIx, ClassKey};
+use super::holders::Holder;
+use super::lease::{Lease, LeaseIx, Span};
+use super::line::Started;
+use super::resource::ResourceIx;
+use crate::api::{Name, Start, Units};
+use crate::bucket::BucketState;
+use crate::ids::{ClaimId, Fence};
+use crate::rank::{Rank, Seat};
+use std::sync::Arc;
+
+impl Gate {
+    /// Starts the claim in that seat of a class: its head, or one that a promise gives way to.
+    pub(super) fn start(&mut self, class: ClassIx, seat: Seat) {
+        let Some(id) = self.classes[class].queue.get(&seat) else { return };
+        let Some(waiting) = self.waiting.remove(&id) else { return };
+        self.classes[class].queue.remove(&seat);
+        self.stamp += 1;
+        let key = Arc::clone(&self.classes[class].key);
+        let rank = seat.rank(key.priority, self.options.aging);
+        self.count_inversion(&key, rank);
+        self.forget_delay(id, &key.needs);
+        let fence = Fence(self.next_fence.max(1));
+        self.next_fence = fence.0 + 1;
+        let (shortest, _) = self.recent(&key);
+        let longest = self.known(&key).map(|(_, longest)| longest);
+        let span = Span { started_at: self.now, shortest, longest };
+        let (tokens, buckets) = self.take(id, fence, span, &key, rank);
+        let passed = std::mem::take(&mut self.passing);
+        let (held, takes) = (Arc::clone(&self.classes[class].held), Units::clone(&self.classes[class].takes));
+        let named_tokens = self.named(&tokens);
+        let start = Start {
+            id,
+            fence,
+            at: self.now,
+            takes,
+            covered: key.covered.iter().map(|(at, units, by)| (self.name(*at), *units, *by)).collect(),
+            tokens: named_tokens,
+            buckets,
+            shortest,
+            longest,
+            passed: passed.iter().map(|(id, at)| (*id, self.name(*at))).collect(),
+        };
+        let lease = Lease {
+            id,
+            fence,
+            key: Arc::clone(&key),
+            takes: held,
+            tokens,
+            place: waiting.place,
+            span,
+            passed,
+            body: None,
+        };
+        self.starts.push_back(start);
+        self.counters.starts += 1;
+        let at = self.add_lease(lease);
+        self.inside(&key, id);
+        self.expect_overruns(at);
+        self.head_changed(class);
+        self.refresh_borrowers(&key.covered);
+    }
+
+    pub(super) fn name(&self, at: ResourceIx) -> Name {
+        Name::clone(&self.resources[at].name)
+    }
+
+    /// Units by name; what nobody takes costs nothing.
+    pub(super) fn named(&mut self, units: &[(ResourceIx, u64)]) -> Units {
+        if units.is_empty() {
+            return Units::clone(self.nothing.get_or_insert_with(|| Arc::new([])));
+        }
+        units.iter().map(|(at, units)| (self.name(*at), *units)).collect()
+    }
+
+    /// Keeps a lease, with what it passed.
+    pub(super) fn add_lease(&mut self, lease: Lease) -> LeaseIx {
+        let (id, fence, passed) = (lease.id, lease.fence, lease.passed.len());
+        for at in lease.tokens.iter().map(|(at, _)| *at).chain(lease.key.covered.iter().map(|(at, ..)| *at)) {
+            self.resources[at].users += 1;
+        }
+        let at = self.leases.insert(lease);
+        self.lease_by_id.insert(id, at);
+        for index in 0..passed {
+            let (passed, resource) = self.leases[at].passed[index];
+            self.note_passed(passed, at, fence, resource);
+        }
+        at
+    }
+
+    /// A task runs inside its enclosing body, and uses units that bodies around it hold.
+    pub(super) fn inside(&mut self, key: &ClassKey, id: ClaimId) {
+        for &(resource, units, holder) in &key.covered {
+            if let Some(lease) = self.lease_of_mut(holder) {
+                *lease.body_mut().lent.entry(resource).or_default() += units;
+            }
+        }
+        if let Some(parent) = key.parent
+            && let Some(lease) = self.lease_of_mut(parent)
+        {
+            let body = lease.body_mut();
+            body.waiting.remove(&id);
+            body.running.insert(id);
+            self.parents.insert(parent);
+        }
+    }
+
+    /// Takes everything at once; gives the tokens taken, and what is left of their buckets.
+    fn take(
+        &mut self,
+        id: ClaimId,
+        fence: Fence,
+        span: Span,
+        key: &ClassKey,
+        rank: Rank,
+    ) -> (Vec<(ResourceIx, u64)>, Vec<(Name, BucketState)>) {
+        let (mut tokens, mut buckets) = (Vec::new(), Vec::new());
+        let now = self.now;
+        for &(at, units) in &key.needs {
+            let resource = &mut self.resources[at];
+            if let Some(bucket) = resource.bucket_mut() {
+                bucket.take(units, now);
+                let state = bucket.state(now);
+                buckets.push((Name::clone(&resource.name), state));
+                tokens.push((at, units));
+            } else {
+                resource.holders.insert(fence, Holder { id, units, span });
+            }
+            if let Some(line) = resource.line.as_mut() {
+                line.remember_start(Started { id, rank, fence: fence.0 });
+            }
+        }
+        (tokens, buckets)
+    }
+
+    /// Looks whether a better-ranked claim that waits for the same pool could have started: there should be none.
+    fn count_inversion(&mut self, key: &ClassKey, rank: Rank) {
+        for &(at, _) in &key.needs {
+            let resource = &self.resources[at];
+            if !resource.is_pool {
+                continue;
+            }
+            let first = resource.line.as_ref().and_then(|line| line.candidate(resource.whole_free(self.now)));
+            if let Some((_, class)) = first.filter(|(other, _)| *other < rank)
+                && self.could_start(class)
+            {
+                self.counters.priority_inversions += 1;
+            }
+        }
+    }
+
+    /// What the claims of a class hold of semaphores once started.
+    pub(super) fn held_by(&mut self, key: &ClassKey) -> (Arc<[(ResourceIx, u64)]>, Units) {
+        let semaphores = key.needs.iter().filter(|(at, _)| self.resources[*at].bucket().is_none()).copied();
+        let held: Arc<[(ResourceIx, u64)]> = semaphores.collect();
+        let takes = self.named(&held);
+        (held, takes)
+    }
+}
