@@ -1,5 +1,5 @@
 //! Failures that users of other rate limiters met, as cases on a virtual clock: time, arithmetic, heads of line.
-use mirab_core::{ClaimId, Gate, Refusal, SECOND, StoredLease, Submission, Time};
+use mirab_core::{ClaimId, Ended, Gate, Refusal, SECOND, StoredLease, Submission, Time};
 use mirab_sim::{Amount, Subject, World};
 
 type Sim = World<Gate>;
@@ -51,6 +51,10 @@ fn case_a23_restored_leases_hold_before_anything_starts() {
     let waiting = Submission { id: ClaimId(2), kind: "w", needs: &[("db", 1)], priority: 9, parent: None, place: None };
     gate.submit(Time(0), waiting).unwrap();
     let held = StoredLease {
+        tokens: &[],
+        shortest: 10 * SECOND,
+        longest: None,
+        passed: &[],
         id: ClaimId(1),
         fence: mirab_core::Fence(7),
         kind: "w",
