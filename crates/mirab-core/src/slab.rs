@@ -52,8 +52,9 @@ impl<T> Slab<T> {
         self.slots.get(at as usize)?.as_ref()
     }
 
-    pub fn contains(&self, at: u32) -> bool {
-        self.get(at).is_some()
+    /// How many things are there, or were at once.
+    pub fn len(&self) -> usize {
+        self.slots.len()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {

@@ -1,10 +1,12 @@
 //! Claims with the same needs, kind and priority form a class: an ordered queue, of which only the head can be the next to start.
+use super::heads::Entry;
 use super::learn::KindIx;
 use super::queue::SortedQueue;
 use super::resource::ResourceIx;
 use crate::api::Units;
 use crate::ids::{ClaimId, Place};
-use crate::rank::{Rank, Seat};
+use crate::rank::{Head, Rank, Seat};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Number of a class within its gate.
@@ -68,6 +70,8 @@ pub(crate) struct Class {
     pub head: Rank,
     /// True when its head could start as things are, if units came free.
     pub startable: bool,
+    /// True while it is among those that are kept though nobody waits (see [`super::idle`]).
+    pub kept: bool,
 }
 
 impl Class {
@@ -77,6 +81,16 @@ impl Class {
 
     pub fn units(&self, resource: ResourceIx) -> u64 {
         self.key.units(resource).unwrap_or(0)
+    }
+
+    /// Whether an entry among heads that could start as things are still holds for this class.
+    pub fn entry(&self, head: Head) -> Entry {
+        match self.head.cmp(&head.rank()) {
+            _ if !self.startable => Entry::Gone,
+            Ordering::Equal => Entry::Holds,
+            Ordering::Greater => Entry::Moved(self.head),
+            Ordering::Less => Entry::Gone,
+        }
     }
 }
 

@@ -32,6 +32,11 @@ pub(super) struct Declared {
 }
 
 impl Declared {
+    /// True for a name, false for a pattern.
+    pub fn is_name(&self) -> bool {
+        self.pattern.is_none()
+    }
+
     fn set_limit(&mut self, limit: Limit) {
         self.limit = limit;
         self.most = if limit.capacity() == 0 { self.most } else { limit.capacity() };
@@ -150,6 +155,7 @@ impl Gate {
         }
         self.pump();
         for at in instances {
+            self.remove_kept(at);
             self.remove_resource(at);
         }
         self.declared.remove(declared);
@@ -239,31 +245,5 @@ impl Gate {
 
     pub(super) fn classes_on(&self, resource: ResourceIx) -> Vec<ClassIx> {
         self.resources[resource].line.iter().flat_map(|line| line.members()).collect()
-    }
-
-    /// Removes the instances whose instant has come.
-    pub(super) fn reap_idle(&mut self) {
-        while let Some(&(at, resource)) = self.idle.first()
-            && at <= self.now
-        {
-            self.idle.pop_first();
-            self.reap(resource);
-        }
-    }
-
-    /// Removes an instance of a pattern that nobody uses: a bucket once it is full again, for then it is as good as a new one.
-    pub(super) fn reap(&mut self, at: ResourceIx) {
-        let Some(resource) = self.resources.get(at) else { return };
-        if !resource.is_unused() || self.declared[resource.declared].pattern.is_none() {
-            return;
-        }
-        if let Some(bucket) = resource.bucket().filter(|bucket| !bucket.is_full(self.now)) {
-            let full_at = bucket.time_of(bucket.burst(), self.now).unwrap_or(self.now);
-            self.idle.insert((full_at, at));
-            return;
-        }
-        if let Some(gone) = self.resources.remove(at) {
-            self.by_name.remove(&*gone.name);
-        }
     }
 }

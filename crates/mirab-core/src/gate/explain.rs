@@ -103,9 +103,9 @@ impl Gate {
     fn ahead(&self, resource: &Resource, rank: Rank) -> u64 {
         let heads = resource.line.as_ref().map(|line| line.heads(&self.classes)).unwrap_or_default();
         let mut ahead = 0;
-        for (_, class) in heads.iter().take_while(|(head, _)| *head < rank) {
+        for head in heads.iter().take_while(|head| head.rank() < rank) {
             let left = AHEAD_LIMIT as usize - ahead;
-            ahead += self.ahead_in(*class, rank, left).min(left);
+            ahead += self.ahead_in(head.class(), rank, left).min(left);
             if ahead as u64 == AHEAD_LIMIT {
                 break;
             }

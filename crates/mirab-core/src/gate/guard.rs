@@ -4,9 +4,10 @@
 //! and whose promise it decides. All is read from the state as it is; within a step, what was read is kept until something changes.
 use super::Gate;
 use super::class::{ClassIx, ClassKey};
+use super::heads::Entry;
 use super::resource::ResourceIx;
 use crate::ids::ClaimId;
-use crate::rank::Rank;
+use crate::rank::{Head, Rank};
 use crate::time::Time;
 
 /// A protected waiter of a resource.
@@ -35,6 +36,16 @@ pub(super) struct Outlook {
     /// When it starts for certain, if nothing runs longer than of late, once somebody asked.
     sure: Option<Option<Time>>,
 }
+
+/// The best-ranked heads of all classes that could start as things are, as they were read at `stamp`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Above {
+    stamp: u64,
+    heads: Vec<Head>,
+}
+
+/// So many heads are gone through to see who is protected; where more rank above, the lines themselves are asked.
+const GONE_THROUGH: usize = 32;
 
 /// The protected waiters of a resource as they were read at `stamp`.
 #[derive(Clone, Debug, Default)]
@@ -76,22 +87,16 @@ impl Gate {
         promise.is_some() && resource.time_of(units, self.now) == promise
     }
 
-    /// The first waiter of a resource that could start as things are.
-    fn first_on(&self, at: ResourceIx) -> Option<Guard> {
-        let (rank, class) = self.resources[at].line.as_ref()?.first()?;
-        Some(self.guard(rank, class, at))
-    }
-
-    fn guard(&self, rank: Rank, class: ClassIx, at: ResourceIx) -> Guard {
+    fn guard(&self, head: Head, at: ResourceIx) -> Guard {
+        let (rank, class) = (head.rank(), head.class());
         let need = self.classes[class].units(at);
         Guard { class, id: self.classes[class].head_id(), rank, need, outlook: None }
     }
 
     /// The first in rank of those that are short of a resource and whose promise it decides, over heads in order.
-    fn decider_among(&self, heads: impl Iterator<Item = (Rank, ClassIx)>, at: ResourceIx) -> Option<Guard> {
-        let mut heads = heads.filter(|(_, class)| self.classes[*class].startable);
-        let (rank, class) = heads.find(|(_, class)| self.decides(*class, at))?;
-        Some(self.guard(rank, class, at))
+    fn decider_among(&self, heads: impl Iterator<Item = Head>, at: ResourceIx) -> Option<Guard> {
+        let mut heads = heads.filter(|head| self.classes[head.class()].startable);
+        heads.find(|head| self.decides(head.class(), at)).map(|head| self.guard(head, at))
     }
 
     /// The same, where some ask for no more than is free: only then somebody could take what it is short of.
@@ -101,8 +106,8 @@ impl Gate {
         if fitting.is_empty() || short.is_empty() {
             return None;
         }
-        let mut shelves: Vec<_> =
-            short.iter().filter_map(|shelf| Some(shelf.heads.as_ref()?.iter().copied().peekable())).collect();
+        let startable = short.iter().filter_map(|shelf| Some(shelf.startable.as_ref()?.iter().copied().peekable()));
+        let mut shelves: Vec<_> = startable.collect();
         let merged = std::iter::from_fn(|| {
             let heads = shelves.iter_mut().enumerate().filter_map(|(at, heads)| Some((*heads.peek()?, at)));
             let (_, best) = heads.min()?;
@@ -114,34 +119,60 @@ impl Gate {
     /// The protected waiters of a resource, whoever asks: for explanations.
     pub(super) fn protected(&self, at: ResourceIx) -> impl Iterator<Item = Guard> + use<> {
         let heads = self.resources[at].line.as_ref().map(|line| line.heads(&self.classes)).unwrap_or_default();
-        let (first, decider) = (self.first_on(at), self.decider_among(heads.iter().copied(), at));
+        let first = heads.iter().find(|head| self.classes[head.class()].startable);
+        let first = first.map(|head| self.guard(*head, at));
+        let decider = self.decider_among(heads.iter().copied(), at);
         let decider = decider.filter(|decider| first.is_none_or(|first| first.id != decider.id));
         first.into_iter().chain(decider)
     }
 
-    /// The protected waiters of a resource, read again when something has changed since.
-    pub(super) fn guards(&mut self, at: ResourceIx) -> [Option<Guard>; 2] {
+    /// The protected waiters of a resource that may rank above `rank`, read again when something has changed since.
+    pub(super) fn guards(&mut self, at: ResourceIx, rank: Rank) -> [Option<Guard>; 2] {
         let stamp = self.stamp;
-        let Self { resources, classes, .. } = self;
-        let Some(line) = resources[at].line.as_mut() else { return [None; 2] };
-        if line.guards.stamp != stamp {
-            line.settle_first(classes, at);
-            let first = self.first_on(at);
-            let decider = self.decider_on(at).filter(|other| first.is_none_or(|first| first.id != other.id));
-            self.keep_guards(at, Guards { stamp, list: [first, decider] });
+        let known = self.resources[at].line.as_ref().map(|line| (line.guards.stamp == stamp, line.guards.list));
+        let Some((is_new, list)) = known else { return [None; 2] };
+        if is_new && list[0].is_some() {
+            return list;
         }
-        self.resources[at].line.as_ref().map_or([None; 2], |line| line.guards.list)
+        let first = self.first_above(at, rank).map(|head| self.guard(head, at));
+        let decider = if is_new { list[1] } else { self.decider_on(at) };
+        let decider = decider.filter(|other| first.is_none_or(|first| first.id != other.id));
+        let list = [first, decider];
+        if let Some(line) = self.resources[at].line.as_mut() {
+            line.guards = Guards { stamp, list };
+        }
+        list
     }
 
-    fn keep_guards(&mut self, at: ResourceIx, guards: Guards) {
-        if let Some(line) = self.resources[at].line.as_mut() {
-            line.guards = guards;
+    /// The first waiter of a resource, if it ranks above `rank`.
+    fn first_above(&mut self, at: ResourceIx, rank: Rank) -> Option<Head> {
+        let Self { above, heads, classes, resources, stamp, .. } = self;
+        if above.stamp != *stamp {
+            above.stamp = *stamp;
+            above.heads.clear();
         }
+        let needs = |head: &Head| classes[head.class()].key.units(at).is_some();
+        if let Some(found) = above.heads.iter().take_while(|head| head.rank() < rank).copied().find(needs) {
+            return Some(found);
+        }
+        while above.heads.len() < GONE_THROUGH {
+            if above.heads.last().is_some_and(|last| last.rank() >= rank) {
+                return None;
+            }
+            let entry = |head: Head| classes.get(head.class()).map_or(Entry::Gone, |class| class.entry(head));
+            let head = heads.at(above.heads.len(), entry)?;
+            above.heads.push(head);
+            if head.rank() < rank && needs(&head) {
+                return Some(head);
+            }
+        }
+        resources[at].line.as_mut()?.first(classes, at).filter(|head| head.rank() < rank)
     }
 
     /// May the head of `class` take what it needs of a resource now, though the guard ranks above it?
     pub(super) fn may_pass(&mut self, class: ClassIx, at: ResourceIx, index: usize) -> bool {
-        let Some(mut guard) = self.guards(at)[index] else { return true };
+        let rank = self.classes[class].head;
+        let Some(mut guard) = self.guards(at, rank)[index] else { return true };
         if self.leaves_enough(&self.classes[class].key, at, &guard) {
             return true;
         }

@@ -1,29 +1,38 @@
 //! Who waits for one resource, by what they ask for and by rank.
-use super::class::{Class, ClassIx};
+use super::class::{Class, ClassIx, Filed};
 use super::guard::Guards;
+use super::heads::{Entry, Heads};
 use super::resource::ResourceIx;
 use crate::api::STARTS_REMEMBERED;
 use crate::ids::ClaimId;
-use crate::rank::Rank;
+use crate::rank::{Head, Rank};
 use crate::slab::Slab;
 use crate::time::Time;
-use std::cmp::{Ordering, Reverse};
-use std::collections::binary_heap::PeekMut;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::OnceLock;
 
-/// All waiting classes that ask for the same number of units of one resource.
+/// All classes that ask for the same number of units of one resource.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelf {
     /// So many.
     pub units: u64,
     /// Every class that asks for so many.
     pub members: BTreeSet<ClassIx>,
-    /// Those that are filed here because they are short of this resource, in the order of their heads.
-    pub filed: BTreeSet<(Rank, ClassIx)>,
+    /// So many of them have somebody waiting.
+    pub live: usize,
+    /// Those that are filed here because they are short of this resource.
+    filed: Heads,
     /// The heads of all that could start as things are, wherever they are filed. Kept only where something asks for fewer units than this
     /// shelf: only such claims can take what one of these is short of.
-    pub heads: Option<BTreeSet<(Rank, ClassIx)>>,
+    pub startable: Option<BTreeSet<Head>>,
+}
+
+/// Heads in order, kept up while they are asked for.
+#[derive(Clone, Debug)]
+struct Firsts {
+    heads: Heads,
+    /// Heads that came since somebody last asked.
+    unasked: usize,
 }
 
 /// A start, for those that it passed.
@@ -34,15 +43,15 @@ pub(super) struct Started {
     pub fence: u64,
 }
 
-/// The line of a resource. It is there while somebody waits.
+/// The line of a resource. It is there while some class asks for the resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
     /// In the order of their units: mostly one, seldom more than a few.
     pub shelves: Vec<Shelf>,
-    /// Heads of classes that could start as things are; what has changed since is put right when it comes to the top.
-    firsts: BinaryHeap<Reverse<(Rank, ClassIx)>>,
-    /// Waiting claims that were passed on some resource and need this one.
-    pub passed_over: BTreeSet<ClaimId>,
+    /// Heads of classes that could start as things are, while somebody asked for the first of late.
+    firsts: Option<Box<Firsts>>,
+    /// Waiting claims that were passed: what is free here decides whether they are delayed.
+    pub watched: BTreeSet<ClaimId>,
     /// The last starts of this resource, while somebody waited.
     pub starts: VecDeque<Started>,
     /// Classes that fit and are held back on this resource.
@@ -51,13 +60,16 @@ pub(crate) struct Line {
     pub timer: Option<Time>,
     /// The protected waiters, as they were last read.
     pub guards: Guards,
-    /// All heads in order with the lengths of their classes, while somebody asks for them and nothing changes.
-    pub heads: OnceLock<Vec<(Rank, ClassIx)>>,
+    /// All heads in order, while somebody asks for them and nothing changes.
+    heads: OnceLock<Vec<Head>>,
 }
 
 impl Line {
     fn find(&self, units: u64) -> Result<usize, usize> {
-        self.shelves.binary_search_by_key(&units, |shelf| shelf.units)
+        match self.shelves.as_slice() {
+            [only] if only.units == units => Ok(0),
+            _ => self.shelves.binary_search_by_key(&units, |shelf| shelf.units),
+        }
     }
 
     pub fn shelf_mut(&mut self, units: u64) -> Option<&mut Shelf> {
@@ -67,15 +79,15 @@ impl Line {
     /// Adds a class that asks for `units`.
     pub fn add(&mut self, class: ClassIx, units: u64, classes: &Slab<Class>) {
         let at = self.find(units).unwrap_or_else(|at| {
-            let (members, filed) = (BTreeSet::new(), BTreeSet::new());
-            self.shelves.insert(at, Shelf { units, members, filed, heads: None });
+            let (members, filed) = (BTreeSet::new(), Heads::default());
+            self.shelves.insert(at, Shelf { units, members, live: 0, filed, startable: None });
             at
         });
         self.shelves[at].members.insert(class);
         // Every shelf above the smallest keeps its heads in order.
-        for shelf in self.shelves.iter_mut().skip(1).filter(|shelf| shelf.heads.is_none()) {
+        for shelf in self.shelves.iter_mut().skip(1).filter(|shelf| shelf.startable.is_none()) {
             let startable = shelf.members.iter().filter(|class| classes.get(**class).is_some_and(|c| c.startable));
-            shelf.heads = Some(startable.map(|class| (classes[*class].head, *class)).collect());
+            shelf.startable = Some(startable.map(|class| Head::new(classes[*class].head, *class)).collect());
         }
     }
 
@@ -92,52 +104,75 @@ impl Line {
         self.shelves.split_at(self.shelves.partition_point(|shelf| shelf.units <= units))
     }
 
+    /// Shelves that somebody waits on.
+    pub fn live(&self) -> impl Iterator<Item = &Shelf> {
+        self.shelves.iter().filter(|shelf| shelf.live > 0)
+    }
+
     pub fn members(&self) -> impl Iterator<Item = ClassIx> {
         self.shelves.iter().flat_map(|shelf| shelf.members.iter().copied())
     }
 
+    /// Somebody joined, left or moved: what was read of the order holds no more.
+    pub fn changed(&mut self) {
+        self.heads.take();
+    }
+
     /// A head that could start as things are came or moved.
-    pub fn note_head(&mut self, head: Rank, class: ClassIx, classes: &Slab<Class>) {
-        if self.firsts.len() > 2 * self.shelves.iter().map(|shelf| shelf.members.len()).sum::<usize>() + 16 {
-            let startable = self.members().filter_map(|class| Some((classes.get(class)?, class)));
-            let startable = startable.filter(|(class, _)| class.startable);
-            self.firsts = startable.map(|(class, at)| Reverse((class.head, at))).collect();
-        }
-        self.firsts.push(Reverse((head, class)));
-    }
-
-    /// Puts right what is on top.
-    pub fn settle_first(&mut self, classes: &Slab<Class>, here: ResourceIx) {
-        while let Some(mut top) = self.firsts.peek_mut() {
-            let Reverse((head, class)) = *top;
-            match classes.get(class) {
-                Some(now) if now.startable && now.key.units(here).is_some() => {
-                    match now.head.cmp(&head) {
-                        Ordering::Equal => return,
-                        Ordering::Greater => top.0.0 = now.head,
-                        // What ranks higher than it was has an entry of its own.
-                        Ordering::Less => _ = PeekMut::pop(top),
-                    }
-                }
-                _ => _ = PeekMut::pop(top),
-            }
+    pub fn note_head(&mut self, head: Head) {
+        let Some(firsts) = self.firsts.as_mut() else { return };
+        firsts.heads.push(head);
+        firsts.unasked += 1;
+        if firsts.unasked > 2 * self.shelves.iter().map(|shelf| shelf.members.len()).sum::<usize>() + 64 {
+            self.firsts = None;
         }
     }
 
-    /// The first waiter of all that could start as things are; what is on top must be right.
-    pub fn first(&self) -> Option<(Rank, ClassIx)> {
-        self.firsts.peek().map(|Reverse(first)| *first)
+    /// A class is short of this resource, and filed here.
+    pub fn file(&mut self, head: Head, units: u64, classes: &Slab<Class>, here: ResourceIx) {
+        let Some(shelf) = self.shelf_mut(units) else { return };
+        if shelf.filed.len() > 2 * shelf.members.len() + 16 {
+            let filed = shelf.members.iter().map(|at| (&classes[*at], *at));
+            let filed = filed.filter(|(class, at)| class.filed == Filed::Short(here) && *at != head.class());
+            shelf.filed.replace(filed.map(|(class, at)| Head::new(class.head, at)));
+        }
+        shelf.filed.push(head);
+    }
+
+    /// The first waiter of all that could start as things are.
+    pub fn first(&mut self, classes: &Slab<Class>, here: ResourceIx) -> Option<Head> {
+        let Self { firsts, shelves, .. } = self;
+        let firsts = firsts.get_or_insert_with(|| {
+            let members = shelves.iter().flat_map(|shelf| &shelf.members);
+            let startable = members.filter(|class| classes[**class].startable);
+            let mut heads = Heads::default();
+            heads.replace(startable.map(|class| Head::new(classes[*class].head, *class)));
+            Box::new(Firsts { heads, unasked: 0 })
+        });
+        firsts.unasked = 0;
+        firsts.heads.best(|head| match classes.get(head.class()) {
+            Some(now) if now.key.units(here).is_some() => now.entry(head),
+            _ => Entry::Gone,
+        })
     }
 
     /// The best-ranked class that is filed here although so many units are free.
-    pub fn candidate(&self, free: u64) -> Option<(Rank, ClassIx)> {
-        self.split(free).0.iter().filter_map(|shelf| shelf.filed.first().copied()).min()
+    pub fn candidate(&mut self, free: u64, classes: &Slab<Class>, here: ResourceIx) -> Option<Head> {
+        let holds = |head: Head, units: u64| match classes.get(head.class()) {
+            Some(now) if now.filed == Filed::Short(here) && now.head == head.rank() && now.units(here) == units => {
+                Entry::Holds
+            }
+            _ => Entry::Gone,
+        };
+        let fitting = self.shelves.iter_mut().take_while(|shelf| shelf.units <= free);
+        fitting.filter_map(|shelf| shelf.filed.best(|head| holds(head, shelf.units))).min()
     }
 
     /// All heads in the order of their ranks.
-    pub fn heads(&self, classes: &Slab<Class>) -> &[(Rank, ClassIx)] {
+    pub fn heads(&self, classes: &Slab<Class>) -> &[Head] {
         self.heads.get_or_init(|| {
-            let mut heads: Vec<_> = self.members().map(|class| (classes[class].head, class)).collect();
+            let waited_for = self.members().filter(|class| !classes[*class].queue.is_empty());
+            let mut heads: Vec<_> = waited_for.map(|class| Head::new(classes[class].head, class)).collect();
             heads.sort_unstable();
             heads
         })

@@ -10,7 +10,9 @@ mod declare;
 mod delay;
 mod explain;
 mod guard;
+mod heads;
 mod holders;
+mod idle;
 mod learn;
 mod lease;
 mod line;
@@ -29,7 +31,7 @@ use crate::api::{Counters, Name, Start, TimeoutReason, Units};
 use crate::config::DEFAULT_SHARD;
 use crate::ids::{ClaimId, Fence};
 use crate::lookup::Lookup;
-use crate::rank::Rank;
+use crate::rank::{Head, Rank};
 use crate::refusal::Refusal;
 use crate::slab::Slab;
 use crate::time::{SECOND, Time};
@@ -90,18 +92,26 @@ pub struct Gate {
     delays: Lookup<ClaimId, delay::Delay>,
     /// Claims that were passed in this step.
     newly_passed: Vec<ClaimId>,
+    /// Heads of all classes that could start as things are.
+    heads: heads::Heads,
+    /// The best of them, as they were last read.
+    above: guard::Above,
     /// Classes whose head is to be decided on in this step.
-    ready: BTreeSet<(Rank, ClassIx)>,
+    ready: BTreeSet<Head>,
     /// Classes that fit and are held back, best first.
-    held: BTreeSet<(Rank, ClassIx)>,
+    held: BTreeSet<Head>,
     /// Resources where so many are held back that others, which fit as well, are not looked at.
     crowded: BTreeSet<ResourceIx>,
     /// Classes of tasks among those held back.
     held_tasks: BTreeSet<ClassIx>,
     /// What the claim that was decided on last passes by starting.
     passing: Vec<(ClaimId, ResourceIx)>,
-    /// Resources that this step has to look at.
+    /// Resources of which more may be free: this step has to look for claims there.
     touched: Vec<ResourceIx>,
+    /// Buckets whose timers this step has to set anew.
+    changed: Vec<ResourceIx>,
+    /// Classes in which nobody waits, oldest first: they are kept for the next claim of their kind.
+    kept: VecDeque<ClassIx>,
     timers: BTreeSet<(Time, ResourceIx)>,
     /// Buckets that are asked for different amounts: whom they protect, and so their timers, can change with any step.
     mixed: BTreeSet<ResourceIx>,
@@ -121,7 +131,9 @@ pub struct Gate {
 impl Gate {
     /// An empty gate.
     #[must_use]
-    pub fn new(options: GateOptions) -> Self {
+    pub fn new(mut options: GateOptions) -> Self {
+        // Ranks hold 63 bits of it: 292 years.
+        options.aging = options.aging.map(|aging| aging.min(i64::MAX as u64));
         Self { options, ..Self::default() }
     }
 
@@ -208,17 +220,11 @@ impl Gate {
         }
     }
 
-    /// Marks a resource to be looked at in this step.
+    /// More of a resource may be free: this step has to look for claims there.
     fn touch(&mut self, resource: ResourceIx) {
         if !self.resources[resource].touched {
             self.resources[resource].touched = true;
             self.touched.push(resource);
-        }
-    }
-
-    fn touch_all(&mut self, needs: &[(ResourceIx, u64)]) {
-        for &(resource, _) in needs {
-            self.touch(resource);
         }
     }
 }

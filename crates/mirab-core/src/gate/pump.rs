@@ -2,8 +2,7 @@
 use super::Gate;
 use super::class::{Class, ClassIx, Covered, Filed, covered_by};
 use super::resource::ResourceIx;
-use crate::rank::Rank;
-use std::sync::Arc;
+use crate::rank::{Head, Rank};
 
 /// Where units are free and a promise holds them back, so many of the best waiting classes of that resource are considered.
 const CONSIDERED: usize = 256;
@@ -21,12 +20,11 @@ impl Gate {
     /// Starts, best rank first, everything that may start, until nothing may.
     pub(super) fn pump(&mut self) {
         if self.withheld {
-            self.settle_lines();
             return;
         }
         self.mark_delayed();
-        for resource in std::mem::take(&mut self.crowded) {
-            if self.resources.contains(resource) {
+        if !self.crowded.is_empty() {
+            for resource in self.crowded.clone() {
                 self.touch(resource);
             }
         }
@@ -47,11 +45,11 @@ impl Gate {
 
     /// Sets timers anew, and forgets what nobody uses any more.
     fn settle_touched(&mut self) {
-        self.settle_lines();
         // Taken out and put back empty: its memory serves the next step.
         let mut touched = std::mem::take(&mut self.touched);
+        touched.append(&mut self.changed);
         for resource in touched.drain(..) {
-            self.resources[resource].touched = false;
+            (self.resources[resource].touched, self.resources[resource].changed) = (false, false);
             let at = &self.resources[resource];
             if at.line.as_ref().is_some_and(|line| at.bucket().is_some() || line.timer.is_some()) {
                 self.rearm(resource);
@@ -59,28 +57,22 @@ impl Gate {
             self.reap(resource);
         }
         self.touched = touched;
+        if !self.crowded.is_empty() {
+            let Self { crowded, resources, .. } = self;
+            crowded.retain(|at| resources[*at].line.as_ref().is_some_and(|line| line.held >= CONSIDERED));
+        }
         self.rearm_mixed();
         self.rearm_overruns();
         self.reap_idle();
-    }
-
-    /// What getters read of the lines that have changed is right again.
-    fn settle_lines(&mut self) {
-        let Self { touched, resources, classes, .. } = self;
-        for &mut resource in touched {
-            if let Some(line) = resources[resource].line.as_mut() {
-                line.settle_first(classes, resource);
-                line.heads.take();
-            }
-        }
     }
 
     /// The best-ranked class whose head may start; those that may not and were to be looked at are filed under what blocks them.
     fn next_to_start(&mut self) -> Option<ClassIx> {
         let mut looked_at = None;
         loop {
-            let (rank, class) = self.next_candidate(looked_at)?;
-            looked_at = Some((rank, class));
+            let head = self.next_candidate(looked_at)?;
+            let class = head.class();
+            looked_at = Some(head);
             self.counters.evaluations += 1;
             match self.verdict(class) {
                 Verdict::Start => return Some(class),
@@ -92,13 +84,15 @@ impl Gate {
 
     /// The best-ranked class that may be able to start: one whose head is new, one filed under a touched resource that has enough by now,
     /// or one that is held back, after those that were looked at since the last start.
-    fn next_candidate(&self, looked_at: Option<(Rank, ClassIx)>) -> Option<(Rank, ClassIx)> {
-        let mut best = self.ready.first().copied();
-        let better = |found: (Rank, ClassIx), best: Option<(Rank, ClassIx)>| best.is_none_or(|best| found < best);
-        for &at in &self.touched {
-            let resource = &self.resources[at];
-            let Some(line) = resource.line.as_ref().filter(|line| line.held < CONSIDERED) else { continue };
-            if let Some(found) = line.candidate(resource.whole_free(self.now))
+    fn next_candidate(&mut self, looked_at: Option<Head>) -> Option<Head> {
+        let Self { touched, resources, classes, now, ready, .. } = self;
+        let mut best = ready.first().copied();
+        let better = |found: Head, best: Option<Head>| best.is_none_or(|best| found < best);
+        for &mut at in touched {
+            let resource = &mut resources[at];
+            let free = resource.whole_free(*now);
+            let Some(line) = resource.line.as_mut().filter(|line| free > 0 && line.held < CONSIDERED) else { continue };
+            if let Some(found) = line.candidate(free, classes, at)
                 && better(found, best)
             {
                 best = Some(found);
@@ -119,9 +113,10 @@ impl Gate {
             return Verdict::Short(short);
         }
         self.passing.clear();
-        let (key, rank) = (Arc::clone(&self.classes[class].key), self.classes[class].head);
-        for &(resource, _) in &key.needs {
-            for (index, guard) in self.guards(resource).into_iter().enumerate() {
+        let rank = self.classes[class].head;
+        for index in 0..self.classes[class].key.needs.len() {
+            let (resource, _) = self.classes[class].key.needs[index];
+            for (index, guard) in self.guards(resource, rank).into_iter().enumerate() {
                 let Some(guard) = guard.filter(|guard| guard.rank < rank) else { continue };
                 if !self.may_pass(class, resource, index) {
                     return Verdict::Held(resource);
@@ -146,35 +141,46 @@ impl Gate {
         could
     }
 
-    /// After the head of a class came, went or moved: files it anew, or removes the class when nothing is left of it.
+    /// After the head of a class came, went or moved: files it anew, or lets the class go when nothing is left of it.
     pub(super) fn head_changed(&mut self, class: ClassIx) {
         self.file(class, Filed::Aside);
-        self.set_heads(class, false);
-        self.classes[class].startable = false;
-        let key = Arc::clone(&self.classes[class].key);
-        self.touch_all(&key.needs);
-        let Some((seat, _)) = self.classes[class].queue.first() else {
-            self.remove_class(class);
+        if std::mem::take(&mut self.classes[class].startable) {
+            self.set_startable(class, false);
+        }
+        self.note_change(class);
+        let Class { queue, key, .. } = &self.classes[class];
+        let Some((seat, _)) = queue.first() else {
+            self.emptied(class);
             return;
         };
-        self.classes[class].head = seat.rank(key.priority, self.options.aging);
+        let head = seat.rank(key.priority, self.options.aging);
+        self.classes[class].head = head;
         self.refresh(class);
     }
 
     /// Reads anew whether the head of a class could start as things are, and files it by that.
     pub(super) fn refresh(&mut self, class: ClassIx) {
-        let startable = self.is_satisfiable(class) && !self.is_cover_short(class, self.classes[class].head);
-        if startable == self.classes[class].startable {
+        let Class { queue, head, startable: was, .. } = &self.classes[class];
+        if queue.is_empty() {
+            return;
+        }
+        let (head, was) = (*head, *was);
+        let startable = self.is_satisfiable(class) && !self.is_cover_short(class, head);
+        if startable == was {
             return;
         }
         self.stamp += 1;
         self.classes[class].startable = startable;
-        self.set_heads(class, startable);
+        self.set_startable(class, startable);
         // What is short now stays short until the resource is touched: no need to look at it again in this step.
         let short = || self.short(class).map_or(Filed::Ready, Filed::Short);
         self.file(class, if startable { short() } else { Filed::Aside });
-        let key = Arc::clone(&self.classes[class].key);
-        self.touch_all(&key.needs);
+        if was || !self.classes[class].key.covered.is_empty() {
+            // What it was held back for, or who was passed, may be another matter now.
+            for index in 0..self.classes[class].key.needs.len() {
+                self.touch(self.classes[class].key.needs[index].0);
+            }
+        }
     }
 
     pub(super) fn refresh_borrowers(&mut self, covered: &[Covered]) {
@@ -216,15 +222,11 @@ impl Gate {
 
     fn unfile(&mut self, at: ClassIx, from: Filed) {
         let class = &self.classes[at];
-        let entry = (class.head, at);
+        let entry = Head::new(class.head, at);
         match from {
             Filed::Ready => _ = self.ready.remove(&entry),
-            Filed::Short(resource) => {
-                let line = self.resources[resource].line.as_mut();
-                if let Some(shelf) = line.and_then(|line| line.shelf_mut(class.units(resource))) {
-                    shelf.filed.remove(&entry);
-                }
-            }
+            // Its entry there holds no more, which is seen when it is read.
+            Filed::Short(_) | Filed::Aside => {}
             Filed::Held(resource) => {
                 self.held.remove(&entry);
                 self.held_tasks.remove(&at);
@@ -232,19 +234,18 @@ impl Gate {
                     line.held -= 1;
                 }
             }
-            Filed::Aside => {}
         }
     }
 
     fn file_under(&mut self, at: ClassIx, to: Filed) {
         let class = &self.classes[at];
-        let entry = (class.head, at);
+        let entry = Head::new(class.head, at);
         match to {
             Filed::Ready => _ = self.ready.insert(entry),
             Filed::Short(resource) => {
-                let line = self.resources[resource].line.as_mut();
-                if let Some(shelf) = line.and_then(|line| line.shelf_mut(class.units(resource))) {
-                    shelf.filed.insert(entry);
+                let (units, Self { classes, resources, .. }) = (class.units(resource), self);
+                if let Some(line) = resources[resource].line.as_mut() {
+                    line.file(entry, units, classes, resource);
                 }
             }
             Filed::Held(resource) => {
@@ -263,20 +264,44 @@ impl Gate {
         }
     }
 
-    fn set_heads(&mut self, at: ClassIx, on: bool) {
-        let Self { classes, resources, .. } = self;
+    /// The head of a class could start as things are, or could not any more.
+    fn set_startable(&mut self, at: ClassIx, on: bool) {
+        let Self { classes, resources, heads, .. } = self;
         let class = &classes[at];
+        let head = Head::new(class.head, at);
+        if on {
+            if heads.len() > 2 * classes.len() + 64 {
+                let startable = classes.iter().filter(|(other, class)| class.startable && *other != at);
+                heads.replace(startable.map(|(at, class)| Head::new(class.head, at)));
+            }
+            heads.push(head);
+        }
         for &(resource, units) in &class.key.needs {
             let Some(line) = resources[resource].line.as_mut() else { continue };
-            if let Some(heads) = line.shelf_mut(units).and_then(|shelf| shelf.heads.as_mut()) {
+            if let Some(startable) = line.shelf_mut(units).and_then(|shelf| shelf.startable.as_mut()) {
                 if on {
-                    heads.insert((class.head, at));
+                    startable.insert(head);
                 } else {
-                    heads.remove(&(class.head, at));
+                    startable.remove(&head);
                 }
             }
             if on {
-                line.note_head(class.head, at, classes);
+                line.note_head(head);
+            }
+        }
+    }
+
+    /// Somebody of a class joined, left or moved.
+    pub(super) fn note_change(&mut self, class: ClassIx) {
+        let Self { classes, resources, changed, .. } = self;
+        for &(at, _) in &classes[class].key.needs {
+            let resource = &mut resources[at];
+            if let Some(line) = resource.line.as_mut() {
+                line.changed();
+            }
+            if resource.bucket().is_some() && !resource.changed {
+                resource.changed = true;
+                changed.push(at);
             }
         }
     }

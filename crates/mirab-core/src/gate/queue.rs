@@ -34,6 +34,11 @@ impl<K: Ord + Copy, V: Copy> SortedQueue<K, V> {
         self.entries.len() + aside.map_or(0, |aside| aside.joined.len()) - aside.map_or(0, |aside| aside.left.len())
     }
 
+    pub fn is_empty(&self) -> bool {
+        // What is aside is never all there is: an end that has left is taken out.
+        self.entries.is_empty() && self.aside.is_none()
+    }
+
     pub fn first(&self) -> Option<(K, V)> {
         let joined = self.aside.as_ref().and_then(|aside| aside.joined.first_key_value());
         let joined = joined.map(|(key, value)| (*key, *value));
@@ -118,6 +123,11 @@ impl<K: Ord + Copy, V: Copy> SortedQueue<K, V> {
     }
 
     pub fn get(&self, key: &K) -> Option<V> {
+        if let Some((first, value)) = self.entries.front()
+            && first == key
+        {
+            return Some(*value);
+        }
         let aside = self.aside.as_ref();
         if let Some(value) = aside.and_then(|aside| aside.joined.get(key)) {
             return Some(*value);

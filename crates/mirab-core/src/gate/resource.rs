@@ -42,6 +42,8 @@ pub(crate) struct Resource {
     pub line: Option<Box<Line>>,
     /// True while this step has to look for claims that it may let start.
     pub touched: bool,
+    /// True while this step has to set its timer anew.
+    pub changed: bool,
     pub is_pool: bool,
 }
 
@@ -49,7 +51,7 @@ impl Resource {
     pub fn new(name: Name, declared: DeclaredIx, limit: Limit, now: Time) -> Self {
         let is_pool = name.starts_with("pool:");
         let (store, holders) = (Store::new(limit, now), Holders::default());
-        Self { name, declared, users: 0, store, holders, line: None, touched: false, is_pool }
+        Self { name, declared, users: 0, store, holders, line: None, touched: false, changed: false, is_pool }
     }
 
     /// Free units, whole tokens of a bucket; negative after a total was lowered below its use.

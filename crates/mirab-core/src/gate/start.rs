@@ -21,7 +21,7 @@ impl Gate {
         let key = Arc::clone(&self.classes[class].key);
         let rank = seat.rank(key.priority, self.options.aging);
         self.count_inversion(&key, rank);
-        self.forget_delay(id, &key.needs);
+        self.forget_delay(id);
         let fence = Fence(self.next_fence.max(1));
         self.next_fence = fence.0 + 1;
         let (shortest, _) = self.recent(&key);
@@ -77,7 +77,7 @@ impl Gate {
 
     /// Keeps a lease, with what it passed.
     pub(super) fn add_lease(&mut self, lease: Lease) -> LeaseIx {
-        let (id, fence, passed) = (lease.id, lease.fence, lease.passed.len());
+        let (id, passed) = (lease.id, lease.passed.len());
         for at in lease.tokens.iter().map(|(at, _)| *at).chain(lease.key.covered.iter().map(|(at, ..)| *at)) {
             self.resources[at].users += 1;
         }
@@ -85,7 +85,7 @@ impl Gate {
         self.lease_by_id.insert(id, at);
         for index in 0..passed {
             let (passed, resource) = self.leases[at].passed[index];
-            self.note_passed(passed, at, fence, resource);
+            self.note_passed(passed, at, resource);
         }
         at
     }
@@ -138,13 +138,15 @@ impl Gate {
     /// Looks whether a better-ranked claim that waits for the same pool could have started: there should be none.
     fn count_inversion(&mut self, key: &ClassKey, rank: Rank) {
         for &(at, _) in &key.needs {
-            let resource = &self.resources[at];
+            let Self { resources, classes, now, .. } = self;
+            let resource = &mut resources[at];
             if !resource.is_pool {
                 continue;
             }
-            let first = resource.line.as_ref().and_then(|line| line.candidate(resource.whole_free(self.now)));
-            if let Some((_, class)) = first.filter(|(other, _)| *other < rank)
-                && self.could_start(class)
+            let free = resource.whole_free(*now);
+            let first = resource.line.as_mut().and_then(|line| line.candidate(free, classes, at));
+            if let Some(other) = first.filter(|other| other.rank() < rank)
+                && self.could_start(other.class())
             {
                 self.counters.priority_inversions += 1;
             }

@@ -208,6 +208,9 @@ impl Gate {
         };
         self.waiting.insert(id, Waiting { class, place, joined: self.next_fence });
         self.remember_delay(id);
+        if self.classes[class].queue.is_empty() {
+            self.count_live(class, true);
+        }
         let queue = &mut self.classes[class].queue;
         queue.insert(seat, id);
         if queue.first().is_some_and(|(first, _)| first == seat) {
@@ -215,21 +218,7 @@ impl Gate {
             // A task that comes back for its next attempt is ahead of siblings that were called after it.
             self.refresh_borrowers(&key.covered);
         } else {
-            self.note_joined(class);
-        }
-    }
-
-    /// One more behind a head: a bucket's timer may now count for it, and what was read of the lines has changed.
-    fn note_joined(&mut self, class: ClassIx) {
-        let Self { classes, resources, .. } = self;
-        for &(at, _) in &classes[class].key.needs {
-            if let Some(line) = resources[at].line.as_mut() {
-                line.heads.take();
-            }
-        }
-        let buckets = self.classes[class].key.needs.iter().filter(|(at, _)| self.resources[*at].bucket().is_some());
-        for at in buckets.map(|(at, _)| *at).collect::<Vec<_>>() {
-            self.touch(at);
+            self.note_change(class);
         }
     }
 
@@ -241,17 +230,16 @@ impl Gate {
         let seat = Seat::new(place, self.options.aging);
         let was_head = self.classes[class].queue.first().is_some_and(|(first, _)| first == seat);
         self.classes[class].queue.remove(&seat);
-        self.forget_delay(id, &key.needs);
+        self.forget_delay(id);
         if let Some(parent) = key.parent {
             self.leave_parent(parent, |body| {
                 body.waiting.remove(&id);
             });
         }
         if was_head {
-            // It may have been what others were held back for.
             self.head_changed(class);
         } else {
-            self.note_joined(class);
+            self.note_change(class);
         }
         self.refresh_borrowers(&key.covered);
         Some((key, waiting))
@@ -261,7 +249,7 @@ impl Gate {
         let (held, takes) = self.held_by(key);
         let key = Arc::new(key.clone());
         let (queue, filed) = (SortedQueue::default(), Filed::Aside);
-        let class = Class { key: Arc::clone(&key), held, takes, queue, filed, head, startable: false };
+        let class = Class { key: Arc::clone(&key), held, takes, queue, filed, head, startable: false, kept: false };
         let class = self.classes.insert(class);
         self.by_key.insert(Arc::clone(&key), class);
         let Self { resources, classes, .. } = self;
@@ -290,8 +278,9 @@ impl Gate {
                 *slot = None;
                 self.mixed.remove(&resource);
                 self.crowded.remove(&resource);
+                // Nobody may use it any more.
+                self.touch(resource);
             }
-            self.touch(resource);
         }
         for (_, _, holder) in &gone.key.covered {
             if let Some(body) = self.lease_of_mut(*holder).and_then(|lease| lease.body.as_mut()) {

@@ -39,7 +39,7 @@ impl Gate {
     /// Sets the timer of a bucket to when its tokens next reach what may let a waiter start: what it asks for, or that beside what a
     /// protected waiter needs.
     pub(super) fn rearm(&mut self, resource: ResourceIx) {
-        let guards = self.guards(resource);
+        let guards = self.guards(resource, Rank::LAST);
         let guards = guards.iter().flatten().map(|guard| (guard.rank, guard.need));
         let next = self.next_tokens(resource, guards.collect());
         let Some(line) = self.resources[resource].line.as_mut() else { return };
@@ -50,7 +50,7 @@ impl Gate {
             line.timer = next;
             self.timers.extend(next.map(|at| (at, resource)));
         }
-        if line.shelves.len() > 1 {
+        if line.live().nth(1).is_some() {
             self.mixed.insert(resource);
         } else {
             self.mixed.remove(&resource);
@@ -74,9 +74,9 @@ impl Gate {
         let resource = &self.resources[at];
         let (bucket, line) = (resource.bucket()?, resource.line.as_ref()?);
         let ahead = |units: u64| bucket.time_of(units, self.now).filter(|time| *time > self.now);
-        let plain = line.shelves.iter().find_map(|shelf| ahead(shelf.units));
+        let plain = line.live().find_map(|shelf| ahead(shelf.units));
         let beside = guards.into_iter().filter_map(|(rank, need)| {
-            let mut shelves = line.shelves.iter().filter(|shelf| self.has_below(shelf, rank));
+            let mut shelves = line.live().filter(|shelf| self.has_below(shelf, rank));
             shelves.find_map(|shelf| ahead(shelf.units.saturating_add(need)))
         });
         plain.into_iter().chain(beside).min()
