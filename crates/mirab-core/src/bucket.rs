@@ -112,12 +112,10 @@ impl Bucket {
     }
 
     pub fn state(&self, now: Time) -> BucketState {
-        BucketState {
-            scaled: self.scaled_at(now),
-            scale: self.rate.scale(),
-            at: self.at.max(now),
-            cooling_until: self.cooling_until,
-        }
+        // A pause that is over is forgotten.
+        let cooling_until = if now < self.cooling_until { self.cooling_until } else { Time(0) };
+        let (scaled, scale, at) = (self.scaled_at(now), self.rate.scale(), self.at.max(now));
+        BucketState { scaled, scale, at, cooling_until }
     }
 
     /// Takes a stored balance over, whatever rate it was written under. The time that passed since is credited when the bucket is next

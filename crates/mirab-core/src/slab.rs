@@ -52,6 +52,10 @@ impl<T> Slab<T> {
         self.slots.get(at as usize)?.as_ref()
     }
 
+    pub fn get_mut(&mut self, at: u32) -> Option<&mut T> {
+        self.slots.get_mut(at as usize)?.as_mut()
+    }
+
     /// How many things are there, or were at once.
     pub fn len(&self) -> usize {
         self.slots.len()

@@ -161,7 +161,8 @@ fn nobody_loses_a_place(step: &Step<'_>) -> Result<(), String> {
     require(still.eq(known), || format!("the line was {before:?} and is {after:?}"))
 }
 
-/// Counted again from stored facts: when something started, was a claim above it short of what it took?
+/// Counted again from stored facts: when something started, was a claim of higher priority short of nothing but what it took? And was one
+/// passed again where it was delayed before, though nothing else kept it waiting?
 fn nothing_passes_what_is_short(step: &Step<'_>) -> Result<(), String> {
     if matches!(step.op, Op::Restart(..)) {
         return Ok(());
@@ -172,31 +173,50 @@ fn nothing_passes_what_is_short(step: &Step<'_>) -> Result<(), String> {
         let above =
             |c: &&HostClaim| step.model.ranks_above(c.priority, c.place, lease.claim.priority, lease.claim.place);
         for claim in step.host.waiting.iter().filter(above).filter(waits) {
-            let later = &step.starts[index..];
-            if let Some(name) = passed_on(step, claim, start, later) {
-                return Err(format!("{:?} passed {:?}, which is short of {name}", start.id, claim.id));
+            let Some(name) = only_short_of(step, claim, &step.starts[index..]) else { continue };
+            // Of those that need it the first is protected for certain.
+            let before_it = |c: &&HostClaim| step.model.ranks_above(c.priority, c.place, claim.priority, claim.place);
+            let needs = |c: &HostClaim| c.needs.iter().any(|(needed, _)| *needed == name);
+            if step.host_before.waiting.iter().chain(&step.host.waiting).filter(before_it).any(needs) {
+                continue;
+            }
+            let takes = start.takes.iter().any(|(taken, _)| **taken == *name);
+            if takes && lease.claim.priority < claim.priority {
+                return Err(format!("{:?} passed {:?}, which waits for {name} only", start.id, claim.id));
+            }
+            let before = step.host_before.waiting.iter().find(|c| c.id == claim.id);
+            if takes && before.is_some_and(|c| c.delayed_on.contains(&name)) {
+                return Err(format!("{:?} delayed {:?} on {name} a second time", start.id, claim.id));
             }
         }
     }
     Ok(())
 }
 
-/// The name on which `start` passed `claim` though it was short there, and could have started but for units.
-fn passed_on(step: &Step<'_>, claim: &HostClaim, start: &Start, later: &[Start]) -> Option<String> {
-    let limit = |name: &str| step.after.resources.iter().find(|(view, _)| view.name == name).map(|(view, _)| view);
-    let open = |name: &str| !step.host.is_covered(claim.parent, name);
-    let possible =
-        claim.needs.iter().all(|(name, units)| open(name) && limit(name).is_some_and(|v| v.limit.capacity() >= *units));
-    if !possible {
+/// The only name that a claim was short of before and after something started, where that can be told from what is shown after `later`
+/// starts: for one that asks for semaphores only, none of them held by a body around it.
+fn only_short_of(step: &Step<'_>, claim: &HostClaim, later: &[Start]) -> Option<String> {
+    let view = |name: &str| step.after.resources.iter().find(|(view, _)| view.name == name).map(|(view, _)| view);
+    let plain = |name: &str, units: u64| {
+        let semaphore = |v: &ResourceView| matches!(v.limit, Limit::Semaphore { permits } if permits >= units);
+        !step.host.is_covered(claim.parent, name) && view(name).is_some_and(semaphore)
+    };
+    if !claim.needs.iter().all(|(name, units)| plain(name, *units)) {
         return None;
     }
     let taken = |name: &str| {
         later.iter().flat_map(|s| s.takes.iter()).filter(|(taken, _)| **taken == *name).map(|(_, u)| *u).sum::<u64>()
     };
-    let free_then = |name: &str| limit(name).map_or(0, |view| i128::from(view.free) + i128::from(taken(name)));
-    let short = |name: &str, units: u64| free_then(name) < i128::from(units);
-    let wants = claim.needs.iter().filter(|(name, _)| start.takes.iter().any(|(taken, _)| **taken == **name));
-    wants.into_iter().find(|(name, units)| short(name, *units)).map(|(name, _)| name.clone())
+    let free_then = |name: &str| view(name).map_or(0, |view| i128::from(view.free) + i128::from(taken(name)));
+    let free_now = |name: &str| view(name).map_or(0, |view| i128::from(view.free));
+    let (short_now, short_then): (Vec<_>, Vec<_>) = (
+        claim.needs.iter().filter(|(name, units)| free_now(name) < i128::from(*units)).collect(),
+        claim.needs.iter().filter(|(name, units)| free_then(name) < i128::from(*units)).collect(),
+    );
+    match (short_now.as_slice(), short_then.as_slice()) {
+        ([now], [then]) if now.0 == then.0 => Some(now.0.clone()),
+        _ => None,
+    }
 }
 
 fn tokens_stay_within_bounds(step: &Step<'_>) -> Result<(), String> {

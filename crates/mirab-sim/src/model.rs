@@ -2,15 +2,18 @@
 //!
 //! Every answer is found by looking at all claims and all leases. There is no index, no cache and no second count.
 mod circle;
+mod promises;
 mod records;
 mod rules;
+mod tokens;
 mod views;
 
 use crate::amount::Amount;
 use mirab_core::{
-    BucketState, ClaimId, Counters, Ended, Fence, Place, Refusal, Release, Start, StoredLease, Submission, Time,
+    BucketState, ClaimId, Counters, Ended, Fence, Name, Place, Refusal, Release, SECOND, Start, StoredLease,
+    Submission, Time,
 };
-use records::{Balance, Claim, Declared, Lease};
+use records::{Balance, Claim, Declared, Lease, Started};
 use std::collections::VecDeque;
 
 /// The reference model, with the interface of the gate.
@@ -28,13 +31,18 @@ pub struct Model {
     refused: VecDeque<(ClaimId, Refusal)>,
     counters: Counters,
     restoring: bool,
+    assumed: u64,
+    kinds: Vec<(String, Vec<u64>)>,
+    delayed: VecDeque<(ClaimId, Name)>,
+    /// Every start: which names it took, its rank, its fence.
+    history: Vec<Started>,
 }
 
 impl Model {
     /// With `aging`, each point of priority is worth that many nanoseconds of waiting.
     #[must_use]
     pub fn new(aging: Option<u64>) -> Self {
-        Self { aging, next_fence: 1, ..Self::default() }
+        Self { aging, next_fence: 1, assumed: 10 * SECOND, ..Self::default() }
     }
 
     /// Time passes; a clock that steps back is ignored.
@@ -99,8 +107,11 @@ impl Model {
         let declared = &self.declared;
         let (waiting, now) = (&self.waiting, self.now);
         let wanted = |name: &str| waiting.iter().any(|c| c.needs.iter().any(|(needed, _)| needed == name));
-        self.balances
-            .retain(|b| declared.iter().any(|d| d.name == b.name) || wanted(&b.name) || b.scaled_at(now) < b.most());
+        let used = |name: &str| self.leases.iter().any(|l| l.tokens.iter().any(|(taken, _)| taken == name));
+        self.balances.retain(|b| {
+            let is_full = b.scaled_at(now) == b.most() && now >= b.cooling_until;
+            declared.iter().any(|d| d.name == b.name) || wanted(&b.name) || used(&b.name) || !is_full
+        });
     }
 
     fn change_balances(&mut self, declared_as: &str, amount: Amount) {
@@ -108,7 +119,7 @@ impl Model {
         for old in &mut balances {
             let same = self.declaration(&old.name).is_some_and(|d| d.name == declared_as);
             if let Some(mut new) = Balance::full(&old.name, amount, self.now).filter(|_| same) {
-                new.keep(old.scaled_at(self.now), old.scale, self.now);
+                new.keep(old.scaled_at(self.now), old.scale, self.now, old.cooling_until);
                 *old = new;
             }
         }
@@ -124,7 +135,7 @@ impl Model {
         let Some(mut bucket) = Balance::full(name, self.amount(name), self.now) else {
             return Err(unknown(name));
         };
-        bucket.keep(state.scaled, state.scale, state.at.min(self.now));
+        bucket.keep(state.scaled, state.scale, state.at.min(self.now), state.cooling_until);
         self.balances.retain(|b| b.name != name);
         self.balances.push(bucket);
         Ok(())
@@ -146,7 +157,14 @@ impl Model {
             started_at: lease.started_at,
             takes: lease.takes.to_vec(),
             covered: lease.covered.to_vec(),
+            kind: lease.kind.into(),
+            needs: names_of(lease),
+            tokens: lease.tokens.to_vec(),
+            shortest: lease.shortest,
+            longest: lease.longest,
+            passed: lease.passed.to_vec(),
         });
+        lease.tokens.iter().for_each(|(name, _)| self.keep_balance(name));
         Ok(())
     }
 
@@ -191,7 +209,17 @@ impl Model {
         self.pass(now);
         needs.iter().for_each(|(name, _)| self.keep_balance(name));
         let (priority, place) = self.join(&s);
-        self.waiting.push(Claim { id: s.id, needs, priority, parent: s.parent, place });
+        let (strict, joined) = (Vec::new(), self.next_fence);
+        self.waiting.push(Claim {
+            id: s.id,
+            needs,
+            priority,
+            parent: s.parent,
+            place,
+            kind: s.kind.into(),
+            strict,
+            joined,
+        });
         self.pump();
         if s.parent.is_some() && self.waiting.iter().any(|c| c.id == s.id) {
             self.refuse_circles();
@@ -227,14 +255,16 @@ impl Model {
     }
 
     /// Gives everything back, once. Tasks that wait below the body have nobody left to run for.
-    pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence, _ended: Ended) -> Release {
+    pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence, ended: Ended) -> Release {
         self.pass(now);
-        let before = self.leases.len();
-        self.leases.retain(|l| l.id != id || l.fence != fence);
-        if self.leases.len() == before {
+        let Some(index) = self.leases.iter().position(|l| l.id == id && l.fence == fence) else {
             self.counters.double_releases += 1;
             self.pump();
             return Release::Double;
+        };
+        let lease = self.leases.remove(index);
+        if ended == Ended::ByItself {
+            self.learn(&lease);
         }
         self.refuse_inside(id);
         self.pump();
@@ -282,11 +312,17 @@ impl Model {
         let mut bucket = self.balance(name)?;
         bucket.scaled = bucket.scaled_at(self.now) - i128::from(units) * bucket.scale;
         bucket.at = bucket.at.max(self.now);
-        let state = BucketState { scaled: bucket.scaled, scale: bucket.scale, at: bucket.at, cooling_until: Time(0) };
+        let state = bucket.state(self.now);
         self.balances.retain(|b| b.name != name);
         self.balances.push(bucket);
         Some(state)
     }
+}
+
+/// All that a stored lease asked for, as far as it is stored.
+fn names_of(lease: &StoredLease<'_>) -> Vec<String> {
+    let held = lease.takes.iter().chain(lease.tokens).map(|(name, _)| name.clone());
+    held.chain(lease.covered.iter().map(|(name, ..)| name.clone())).collect()
 }
 
 fn unknown(name: &str) -> Refusal {

@@ -2,8 +2,8 @@
 use crate::amount::Amount;
 use crate::model::Model;
 use mirab_core::{
-    BucketState, ClaimId, Counters, Ended, Explanation, Fence, Gate, GateOptions, Place, Refusal, Release,
-    ResourceConfig, ResourceView, Start, StoredLease, Submission, Time, TimeoutReason,
+    BucketState, ClaimId, Counters, Ended, Explanation, Fence, Gate, GateOptions, Learner, Name, Place, Refusal,
+    Release, ResourceConfig, ResourceView, Start, StoredLease, Submission, Time, TimeoutReason,
 };
 
 /// The gate's interface, so that one history and one case serve all that claim to be a gate.
@@ -23,6 +23,13 @@ pub trait Subject {
     fn cancel(&mut self, now: Time, id: ClaimId) -> bool;
     fn reprioritise(&mut self, now: Time, id: ClaimId, priority: i32) -> bool;
     fn handle_timeout(&mut self, now: Time);
+    fn settle(&mut self, now: Time, id: ClaimId, fence: Fence, name: &str, actual: u64)
+    -> Result<BucketState, Refusal>;
+    fn cooldown(&mut self, now: Time, name: &str, duration: u64) -> Result<BucketState, Refusal>;
+    fn durations(&self, learner: Learner<'_>) -> Vec<u64>;
+    fn restore_durations(&mut self, learner: Learner<'_>, durations: &[u64]);
+    fn poll_delayed(&mut self) -> Option<(ClaimId, Name)>;
+    fn restore_delay(&mut self, id: ClaimId, name: &str);
     fn poll_start(&mut self) -> Option<Start>;
     fn poll_refused(&mut self) -> Option<(ClaimId, Refusal)>;
     fn poll_timeout(&self) -> Option<(Time, TimeoutReason)>;
@@ -43,6 +50,31 @@ macro_rules! same_views {
     ($this:ident => $inner:expr) => {
         fn next_numbers(&$this) -> (u64, u64) {
             $inner.next_numbers()
+        }
+        fn settle(
+            &mut $this,
+            now: Time,
+            id: ClaimId,
+            fence: Fence,
+            name: &str,
+            actual: u64,
+        ) -> Result<BucketState, Refusal> {
+            $inner.settle(now, id, fence, name, actual)
+        }
+        fn cooldown(&mut $this, now: Time, name: &str, duration: u64) -> Result<BucketState, Refusal> {
+            $inner.cooldown(now, name, duration)
+        }
+        fn durations(&$this, learner: Learner<'_>) -> Vec<u64> {
+            $inner.durations(learner)
+        }
+        fn restore_durations(&mut $this, learner: Learner<'_>, durations: &[u64]) {
+            $inner.restore_durations(learner, durations);
+        }
+        fn poll_delayed(&mut $this) -> Option<(ClaimId, Name)> {
+            $inner.poll_delayed()
+        }
+        fn restore_delay(&mut $this, id: ClaimId, name: &str) {
+            $inner.restore_delay(id, name);
         }
         fn poll_start(&mut $this) -> Option<Start> {
             $inner.poll_start()

@@ -1,7 +1,7 @@
 //! A gate with a fault must be told from one without: otherwise the comparison proves nothing.
 use mirab_core::{
-    BucketState, ClaimId, Counters, Ended, Explanation, Fence, Place, Refusal, Release, ResourceView, Start,
-    StoredLease, Submission, Time, TimeoutReason,
+    BucketState, ClaimId, Counters, Ended, Explanation, Fence, Learner, Name, Place, Refusal, Release, ResourceView,
+    Start, StoredLease, Submission, Time, TimeoutReason,
 };
 use mirab_sim::{Amount, Model, Subject, run_history, same_views};
 

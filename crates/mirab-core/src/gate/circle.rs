@@ -2,7 +2,7 @@
 //! deadlock properties of computer systems" (1972): let every body that waits for nothing end, again and again; who is left is in a
 //! circle or behind one.
 use super::Gate;
-use super::class::{ClassIx, covered_by};
+use super::class::{Class, ClassIx, covered_by};
 use super::resource::ResourceIx;
 use crate::ids::ClaimId;
 use crate::rank::{Rank, Seat};
@@ -216,7 +216,8 @@ impl Gate {
 
     /// All classes of claims in no run.
     fn let_others_go(&self, above: &mut Above) {
-        let others = self.classes.iter().filter(|(at, class)| class.key.parent.is_none() && self.is_satisfiable(*at));
+        let waits = |class: &Class| class.key.parent.is_none() && !class.queue.is_empty();
+        let others = self.classes.iter().filter(|(at, class)| waits(class) && self.is_satisfiable(*at));
         above.heads = others.map(|(at, class)| (class.head, at)).collect();
     }
 

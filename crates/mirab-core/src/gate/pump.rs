@@ -49,8 +49,9 @@ impl Gate {
         let mut touched = std::mem::take(&mut self.touched);
         touched.append(&mut self.changed);
         for resource in touched.drain(..) {
-            (self.resources[resource].touched, self.resources[resource].changed) = (false, false);
-            let at = &self.resources[resource];
+            // One that was touched and changed may be gone by now.
+            let Some(at) = self.resources.get_mut(resource) else { continue };
+            (at.touched, at.changed) = (false, false);
             if at.line.as_ref().is_some_and(|line| at.bucket().is_some() || line.timer.is_some()) {
                 self.rearm(resource);
             }
@@ -143,6 +144,7 @@ impl Gate {
 
     /// After the head of a class came, went or moved: files it anew, or lets the class go when nothing is left of it.
     pub(super) fn head_changed(&mut self, class: ClassIx) {
+        self.stamp += 1;
         self.file(class, Filed::Aside);
         if std::mem::take(&mut self.classes[class].startable) {
             self.set_startable(class, false);
@@ -172,6 +174,7 @@ impl Gate {
         self.stamp += 1;
         self.classes[class].startable = startable;
         self.set_startable(class, startable);
+        self.note_change(class);
         // What is short now stays short until the resource is touched: no need to look at it again in this step.
         let short = || self.short(class).map_or(Filed::Ready, Filed::Short);
         self.file(class, if startable { short() } else { Filed::Aside });

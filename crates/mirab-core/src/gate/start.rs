@@ -17,7 +17,6 @@ impl Gate {
         let Some(id) = self.classes[class].queue.get(&seat) else { return };
         let Some(waiting) = self.waiting.remove(&id) else { return };
         self.classes[class].queue.remove(&seat);
-        self.stamp += 1;
         let key = Arc::clone(&self.classes[class].key);
         let rank = seat.rank(key.priority, self.options.aging);
         self.count_inversion(&key, rank);

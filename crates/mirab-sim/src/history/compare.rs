@@ -12,6 +12,7 @@ pub(super) fn sorted(mut start: Start) -> Start {
         *units = ordered.into();
     }
     start.covered.sort();
+    start.passed.sort();
     start.buckets.sort_by(|a, b| a.0.cmp(&b.0));
     start
 }

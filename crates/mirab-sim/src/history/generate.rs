@@ -79,7 +79,13 @@ impl Maker {
     fn op(&mut self, player: &Player<Model>) -> Op {
         match self.rng.below(100) {
             0..42 => self.submission(player),
-            42..70 => self.release(player),
+            42..66 => self.release(player),
+            66..68 => match self.release(player) {
+                Op::Release(id) => Op::Stop(id),
+                op => op,
+            },
+            68..69 => self.settle(player),
+            69..70 => Op::Cooldown(self.name(), self.rng.below(3 * SECOND)),
             70..73 => Op::ReleaseStale(self.some_id()),
             73..78 => self.on_waiting(player, |_, id| Op::Cancel(id)),
             78..83 => self.on_waiting(player, |rng, id| Op::Reprioritise(id, priority(rng))),
@@ -128,7 +134,21 @@ impl Maker {
         }
         let id = if self.rng.chance(1) { self.some_id() } else { ClaimId(self.next_id) };
         self.next_id += 1;
-        Op::Submit { id, needs, priority: priority(&mut self.rng), parent }
+        let kind = self.rng.pick(&["steady", "noisy", "k3", "k4"]).copied().unwrap_or("steady");
+        Op::Submit { id, needs, priority: priority(&mut self.rng), parent, kind }
+    }
+
+    fn name(&mut self) -> String {
+        self.rng.pick(&self.names).map_or_else(String::new, |(name, _)| name.clone())
+    }
+
+    fn settle(&mut self, player: &Player<Model>) -> Op {
+        let leases: Vec<(ClaimId, Option<String>)> =
+            player.host.leases.iter().map(|l| (l.id, l.tokens.first().map(|(name, _)| name.clone()))).collect();
+        let took: Vec<_> = leases.iter().filter(|(_, name)| name.is_some()).cloned().collect();
+        let from = if took.is_empty() || self.rng.chance(10) { leases } else { took };
+        let (id, name) = self.rng.pick(&from).cloned().unwrap_or((ClaimId(0), None));
+        Op::Settle(id, name.unwrap_or_else(|| self.name()), self.rng.below(12))
     }
 
     fn needs(&mut self) -> Vec<(String, u64)> {

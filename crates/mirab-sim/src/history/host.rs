@@ -1,8 +1,9 @@
 //! What a host would have stored: the facts from which a gate is built again after a restart.
 use super::op::{History, Op};
 use crate::amount::Amount;
+use crate::model::Model;
 use crate::subject::Subject;
-use mirab_core::{BucketState, ClaimId, Fence, Place, Refusal, Start, StoredLease, Submission, Time};
+use mirab_core::{BucketState, ClaimId, Fence, Learner, Place, Refusal, Start, StoredLease, Submission, Time};
 
 /// A claim that waits.
 #[derive(Clone, Debug)]
@@ -17,6 +18,10 @@ pub struct HostClaim {
     pub parent: Option<ClaimId>,
     /// The place it was given.
     pub place: Place,
+    /// What durations are learned by.
+    pub kind: String,
+    /// Where it was delayed once.
+    pub delayed_on: Vec<String>,
 }
 
 /// A claim that was admitted.
@@ -34,6 +39,12 @@ pub struct HostLease {
     pub covered: Vec<(String, u64, ClaimId)>,
     /// When it started.
     pub started_at: Time,
+    /// Tokens it took, as they were settled since.
+    pub tokens: Vec<(String, u64)>,
+    /// What was expected of it when it started.
+    pub expected: (u64, Option<u64>),
+    /// What it passed.
+    pub passed: Vec<(ClaimId, String)>,
 }
 
 /// The stored facts.
@@ -47,6 +58,10 @@ pub struct Host {
     pub leases: Vec<HostLease>,
     /// Buckets as of the last start that took tokens.
     pub buckets: Vec<(String, BucketState)>,
+    /// Learned durations by kind.
+    pub kinds: Vec<(String, Vec<u64>)>,
+    /// Learned durations by declared name.
+    pub on_resources: Vec<(String, Vec<u64>)>,
     /// Every claim that is over.
     pub ended: Vec<ClaimId>,
     /// The latest start since the last restart, over which a clock may have stepped back.
@@ -86,7 +101,7 @@ impl Host {
 
     /// A submission was accepted.
     pub fn accept(&mut self, op: &Op, place: Place) {
-        let Op::Submit { id, needs, priority, parent } = op else { return };
+        let Op::Submit { id, needs, priority, parent, kind } = op else { return };
         let mut summed: Vec<(String, u64)> = Vec::new();
         for (name, units) in needs {
             match summed.iter_mut().find(|(known, _)| known == name) {
@@ -96,7 +111,15 @@ impl Host {
         }
         let priority = parent.and_then(|id| self.lease(id)).map_or(*priority, |body| body.claim.priority);
         self.ended.retain(|ended| ended != id);
-        self.waiting.push(HostClaim { id: *id, needs: summed, priority, parent: *parent, place });
+        self.waiting.push(HostClaim {
+            id: *id,
+            needs: summed,
+            priority,
+            parent: *parent,
+            place,
+            kind: (*kind).into(),
+            delayed_on: Vec::new(),
+        });
     }
 
     /// A claim was admitted.
@@ -111,7 +134,10 @@ impl Host {
         let Start { id, fence, at: started_at, .. } = *start;
         let takes = start.takes.iter().map(|(name, units)| (name.to_string(), *units)).collect();
         let covered = start.covered.iter().map(|(name, units, holder)| (name.to_string(), *units, *holder)).collect();
-        self.leases.push(HostLease { id, fence, claim, takes, covered, started_at });
+        let tokens = start.tokens.iter().map(|(name, units)| (name.to_string(), *units)).collect();
+        let passed = start.passed.iter().map(|(id, name)| (*id, name.to_string())).collect();
+        let expected = (start.shortest, start.longest);
+        self.leases.push(HostLease { id, fence, claim, takes, covered, started_at, tokens, expected, passed });
     }
 
     /// A claim is over: its body ended, or it was cancelled or refused.
@@ -119,6 +145,37 @@ impl Host {
         self.waiting.retain(|c| c.id != id);
         self.leases.retain(|l| l.id != id);
         self.ended.push(id);
+    }
+
+    /// A body ended by itself: what was learned is stored.
+    pub fn learn(&mut self, lease: &HostLease, model: &Model) {
+        let put = |stored: &mut Vec<(String, Vec<u64>)>, name: &str, durations: Vec<u64>| {
+            stored.retain(|(known, _)| known != name);
+            stored.push((name.into(), durations));
+        };
+        put(&mut self.kinds, &lease.claim.kind, model.durations(Learner::Kind(&lease.claim.kind)));
+        for (name, _) in &self.declared {
+            put(&mut self.on_resources, name, model.durations(Learner::Resource(name)));
+        }
+    }
+
+    /// A bucket was corrected.
+    pub fn put_bucket(&mut self, name: &str, state: BucketState) {
+        self.buckets.retain(|(known, _)| known != name);
+        self.buckets.push((name.into(), state));
+    }
+
+    /// A lease told the true cost of its tokens.
+    pub fn settle(&mut self, id: ClaimId, name: &str, actual: u64, state: BucketState) {
+        let leases = self.leases.iter_mut().filter(|l| l.id == id);
+        let tokens = leases.flat_map(|l| l.tokens.iter_mut()).filter(|(taken, _)| taken == name);
+        tokens.for_each(|(_, units)| *units = actual);
+        self.put_bucket(name, state);
+    }
+
+    /// A waiting claim was delayed by what passed it.
+    pub fn delay(&mut self, id: ClaimId, name: &str) {
+        self.waiting.iter_mut().filter(|c| c.id == id).for_each(|c| c.delayed_on.push(name.into()));
     }
 
     /// A limit was changed.
@@ -145,6 +202,12 @@ impl Host {
             gate.declare(now, name, *amount).expect("declared before");
         }
         gate.restore_counters(numbers.0, numbers.1);
+        for (kind, durations) in &self.kinds {
+            gate.restore_durations(Learner::Kind(kind), durations);
+        }
+        for (name, durations) in &self.on_resources {
+            gate.restore_durations(Learner::Resource(name), durations);
+        }
         for (name, state) in &self.buckets {
             gate.restore_bucket(now, name, *state).expect("a stored bucket");
         }
@@ -155,8 +218,9 @@ impl Host {
         for claim in &self.waiting {
             let needs: Vec<(&str, u64)> = claim.needs.iter().map(|(name, units)| (name.as_str(), *units)).collect();
             let (place, priority, parent) = (Some(claim.place), claim.priority, claim.parent);
-            let again = Submission { id: claim.id, kind: "work", needs: &needs, priority, parent, place };
+            let again = Submission { id: claim.id, kind: &claim.kind, needs: &needs, priority, parent, place };
             refused.extend(gate.submit(now, again).err().map(|refusal| (claim.id, refusal)));
+            claim.delayed_on.iter().for_each(|name| gate.restore_delay(claim.id, name));
         }
         gate.resume_starts(now);
         (gate, refused)
@@ -168,16 +232,16 @@ impl HostLease {
         StoredLease {
             id: self.id,
             fence: self.fence,
-            kind: "work",
+            kind: &self.claim.kind,
             takes: &self.takes,
             covered: &self.covered,
             priority: self.claim.priority,
             parent: self.claim.parent,
             place: self.claim.place,
-            tokens: &[],
-            shortest: 10_000_000_000,
-            longest: None,
-            passed: &[],
+            tokens: &self.tokens,
+            shortest: self.expected.0,
+            longest: self.expected.1,
+            passed: &self.passed,
             started_at: self.started_at,
         }
     }

@@ -15,9 +15,17 @@ pub enum Op {
         priority: i32,
         /// The enclosing body.
         parent: Option<ClaimId>,
+        /// What durations are learned by.
+        kind: &'static str,
     },
     /// The body of a lease ends. Left out while bodies inside it hold leases, as a host would.
     Release(ClaimId),
+    /// The body of a lease is stopped: its duration teaches nothing.
+    Stop(ClaimId),
+    /// The true cost of tokens becomes known.
+    Settle(ClaimId, String, u64),
+    /// The far side asks for a pause, in nanoseconds.
+    Cooldown(String, u64),
     /// A late report: releases with a fence that is not the lease's.
     ReleaseStale(ClaimId),
     /// A waiting claim is cancelled.

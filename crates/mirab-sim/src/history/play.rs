@@ -7,7 +7,7 @@ use crate::invariants::{Step, View, check};
 use crate::model::Model;
 use crate::subject::Subject;
 use crate::trace::Trace;
-use mirab_core::{ClaimId, Ended, Fence, Place, Refusal, Release, Start, Submission, Time};
+use mirab_core::{BucketState, ClaimId, Ended, Fence, Name, Place, Refusal, Release, Start, Submission, Time};
 
 /// More than any history of a generator needs to drain.
 const MOST_DRAINING_STEPS: usize = 2_000;
@@ -19,12 +19,13 @@ enum Answer {
     Refused(&'static str),
     Released(Release),
     Changed(bool),
+    Bucket(BucketState),
     Restored(Vec<(ClaimId, &'static str)>),
     Nothing,
 }
 
 /// Starts and refusals of a step.
-type Effects = (Vec<Start>, Vec<(ClaimId, &'static str)>);
+type Effects = (Vec<Start>, Vec<(ClaimId, &'static str)>, Vec<(ClaimId, Name)>);
 
 /// A model, a subject, and a host between them.
 pub struct Player<S> {
@@ -89,7 +90,7 @@ impl<S: Subject> Player<S> {
         let theirs = self.on_subject(&op);
         let ours = self.on_model(&op);
         same("answer", &ours.0, &theirs.0)?;
-        same("starts and refusals", &ours.1, &theirs.1)?;
+        same("starts, refusals and delays", &ours.1, &theirs.1)?;
         self.record(&op, &ours.0, &ours.1);
         if !matches!(op, Op::Sleep(_) | Op::StepBack(_)) {
             compare(&self.model, &self.subject)?;
@@ -103,7 +104,7 @@ impl<S: Subject> Player<S> {
     /// The step as it is played; `None` for what no host does.
     fn possible(&mut self, op: &Op) -> Option<Op> {
         match op {
-            Op::Release(id) if self.model.has_leases_inside(*id) => return None,
+            Op::Release(id) | Op::Stop(id) if self.model.has_leases_inside(*id) => return None,
             Op::Tick(nanos) | Op::Sleep(nanos) | Op::Restart(nanos, _) => self.clock = self.clock.plus(*nanos),
             Op::StepBack(nanos) => self.clock = Time(self.clock.0.saturating_sub(*nanos)),
             Op::Wake => self.clock = self.clock.max(self.model.poll_timeout()?.0),
@@ -142,7 +143,7 @@ impl<S: Subject> Player<S> {
         (gate, Answer::Restored(refused.into_iter().map(|(id, refusal)| (id, refusal.code())).collect()))
     }
 
-    fn record(&mut self, op: &Op, answer: &Answer, (starts, refused): &Effects) {
+    fn record(&mut self, op: &Op, answer: &Answer, (starts, refused, delayed): &Effects) {
         let host = &mut self.host;
         match (op, answer) {
             (Op::Sleep(_) | Op::StepBack(_), _) | (_, Answer::Refused(_)) => {}
@@ -151,9 +152,14 @@ impl<S: Subject> Player<S> {
         }
         match (op, answer) {
             (_, Answer::Placed(place)) => host.accept(op, *place),
-            (Op::Release(id), Answer::Released(Release::Done)) | (Op::Cancel(id), Answer::Changed(true)) => {
-                host.end(*id)
+            (Op::Release(id), Answer::Released(Release::Done)) => {
+                let lease = host.lease(*id).cloned();
+                lease.iter().for_each(|lease| host.learn(lease, &self.model));
+                host.end(*id);
             }
+            (Op::Stop(id), Answer::Released(Release::Done)) | (Op::Cancel(id), Answer::Changed(true)) => host.end(*id),
+            (Op::Settle(id, name, actual), Answer::Bucket(state)) => host.settle(*id, name, *actual, *state),
+            (Op::Cooldown(name, _), Answer::Bucket(state)) => host.put_bucket(name, *state),
             (Op::Reprioritise(id, priority), Answer::Changed(true)) => {
                 host.waiting.iter_mut().filter(|c| c.id == *id).for_each(|c| c.priority = *priority);
             }
@@ -166,6 +172,7 @@ impl<S: Subject> Player<S> {
             _ => {}
         }
         starts.iter().for_each(|start| host.start(start));
+        delayed.iter().for_each(|(id, name)| host.delay(*id, name));
         refused.iter().for_each(|(id, _)| host.end(*id));
     }
 
@@ -199,21 +206,32 @@ impl<S: Subject> Player<S> {
 fn effects<S: Subject>(gate: &mut S) -> Effects {
     let starts = std::iter::from_fn(|| gate.poll_start()).map(sorted).collect();
     let refused = std::iter::from_fn(|| gate.poll_refused()).map(|(id, refusal)| (id, refusal.code())).collect();
-    (starts, refused)
+    let mut delayed: Vec<(ClaimId, Name)> = std::iter::from_fn(|| gate.poll_delayed()).collect();
+    delayed.sort();
+    (starts, refused, delayed)
 }
 
 fn apply<S: Subject>(gate: &mut S, now: Time, op: &Op, host: &Host) -> Answer {
+    let bucket = |result: Result<BucketState, Refusal>| {
+        result.map_or_else(|refusal| Answer::Refused(refusal.code()), Answer::Bucket)
+    };
     let told = |result: Result<(), Refusal>| result.map_or_else(|r| Answer::Refused(r.code()), |()| Answer::Nothing);
     match op {
-        Op::Submit { id, needs, priority, parent } => {
+        Op::Submit { id, needs, priority, parent, kind } => {
             let needs: Vec<(&str, u64)> = needs.iter().map(|(name, units)| (name.as_str(), *units)).collect();
-            let claim =
-                Submission { id: *id, kind: "work", needs: &needs, priority: *priority, parent: *parent, place: None };
+            let claim = Submission { id: *id, kind, needs: &needs, priority: *priority, parent: *parent, place: None };
             gate.submit(now, claim).map_or_else(|refusal| Answer::Refused(refusal.code()), Answer::Placed)
         }
         Op::Release(id) => {
             Answer::Released(gate.release(now, *id, host.lease(*id).map_or(Fence(0), |l| l.fence), Ended::ByItself))
         }
+        Op::Stop(id) => {
+            Answer::Released(gate.release(now, *id, host.lease(*id).map_or(Fence(0), |l| l.fence), Ended::Stopped))
+        }
+        Op::Settle(id, name, actual) => {
+            bucket(gate.settle(now, *id, host.lease(*id).map_or(Fence(0), |l| l.fence), name, *actual))
+        }
+        Op::Cooldown(name, duration) => bucket(gate.cooldown(now, name, *duration)),
         Op::ReleaseStale(id) => Answer::Released(gate.release(
             now,
             *id,

@@ -1,6 +1,6 @@
 //! What the model keeps: plain lists of plain records.
 use crate::amount::Amount;
-use mirab_core::{ClaimId, Fence, Place, Time, is_reserved};
+use mirab_core::{BucketState, ClaimId, Fence, Place, Time, is_reserved};
 
 /// A declared name or pattern.
 #[derive(Clone, Debug)]
@@ -9,12 +9,14 @@ pub(super) struct Declared {
     pub amount: Amount,
     /// The last total above 0, against which submissions are checked while it is paused.
     pub last_positive: u64,
+    /// The last four durations of what needed it.
+    pub durations: Vec<u64>,
 }
 
 impl Declared {
     pub fn new(name: &str, amount: Amount) -> Self {
         let last_positive = if amount.capacity() == 0 { u64::MAX } else { amount.capacity() };
-        Self { name: name.into(), amount, last_positive }
+        Self { name: name.into(), amount, last_positive, durations: Vec::new() }
     }
 
     /// How well it matches, best highest: exact, then longest prefix, then longest suffix.
@@ -40,6 +42,8 @@ pub(super) struct Balance {
     pub burst: u64,
     pub scaled: i128,
     pub at: Time,
+    /// Nothing starts before.
+    pub cooling_until: Time,
 }
 
 impl Balance {
@@ -49,7 +53,15 @@ impl Balance {
         };
         let scale = i128::from(seconds) * 1_000_000_000;
         let scaled = i128::from(burst) * scale;
-        Some(Self { name: name.into(), units: i128::from(units), scale, burst, scaled, at: now })
+        Some(Self {
+            name: name.into(),
+            units: i128::from(units),
+            scale,
+            burst,
+            scaled,
+            at: now,
+            cooling_until: Time(0),
+        })
     }
 
     pub fn most(&self) -> i128 {
@@ -64,11 +76,19 @@ impl Balance {
     pub fn time_of(&self, units: u64, now: Time) -> Option<Time> {
         let missing = i128::from(units) * self.scale - self.scaled_at(now);
         let nanos = missing.max(0).div_euclid(self.units) + i128::from(missing.max(0) % self.units != 0);
-        (units <= self.burst).then(|| now.plus(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        let at = now.plus(u64::try_from(nanos).unwrap_or(u64::MAX));
+        (units <= self.burst).then(|| at.max(self.cooling_until))
+    }
+
+    /// As it is stored; a pause that is over is forgotten.
+    pub fn state(&self, now: Time) -> BucketState {
+        let cooling_until = if self.cooling_until > now { self.cooling_until } else { Time(0) };
+        BucketState { scaled: self.scaled, scale: self.scale, at: self.at, cooling_until }
     }
 
     /// Keeps `scaled` tokens that were counted with another scale, rounded down to this one's.
-    pub fn keep(&mut self, scaled: i128, scale: i128, at: Time) {
+    pub fn keep(&mut self, scaled: i128, scale: i128, at: Time, cooling_until: Time) {
+        self.cooling_until = cooling_until;
         self.scaled = (scaled * self.scale).div_euclid(scale).clamp(-self.most(), self.most());
         self.at = at;
     }
@@ -82,6 +102,12 @@ pub(super) struct Claim {
     pub priority: i32,
     pub parent: Option<ClaimId>,
     pub place: Place,
+    /// What durations are learned by.
+    pub kind: String,
+    /// Resources on which it was delayed once.
+    pub strict: Vec<String>,
+    /// The fence that the next start had when it joined.
+    pub joined: u64,
 }
 
 /// A claim that was admitted.
@@ -95,6 +121,14 @@ pub(super) struct Lease {
     pub started_at: Time,
     pub takes: Vec<(String, u64)>,
     pub covered: Vec<(String, u64, ClaimId)>,
+    pub kind: String,
+    /// Every name it asked for.
+    pub needs: Vec<String>,
+    /// Tokens it took, as they were settled since.
+    pub tokens: Vec<(String, u64)>,
+    pub shortest: u64,
+    pub longest: Option<u64>,
+    pub passed: Vec<(ClaimId, String)>,
 }
 
 impl Lease {
@@ -113,4 +147,13 @@ impl Lease {
     pub fn uses(&self, holder: ClaimId, name: &str) -> u64 {
         self.covered.iter().filter(|(used, _, by)| used == name && *by == holder).map(|(_, units, _)| units).sum()
     }
+}
+
+/// A start, for those that it passed.
+#[derive(Clone, Debug)]
+pub(super) struct Started {
+    pub id: ClaimId,
+    pub names: Vec<String>,
+    pub rank: (i128, u64, u64),
+    pub fence: u64,
 }

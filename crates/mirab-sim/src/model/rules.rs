@@ -1,8 +1,8 @@
-//! Who may start: semantics.md §2, §3 (rules 1 and 2) and §8, by looking at everything every time.
+//! Who may start: semantics.md §2, §3 and §8, by looking at everything every time.
 use super::Model;
-use super::records::{Balance, Claim, Lease};
+use super::records::{Balance, Claim, Lease, Started};
 use crate::amount::Amount;
-use mirab_core::{ClaimId, Fence, Name, Place, Start};
+use mirab_core::{ClaimId, Fence, Place, Start};
 
 impl Model {
     /// Smaller goes first. A task inside a run has its run's priority and place, and its own order of call.
@@ -101,7 +101,7 @@ impl Model {
     /// Free units; whole tokens for a bucket.
     pub(super) fn free(&self, name: &str) -> i128 {
         match self.balance(name) {
-            Some(bucket) => bucket.scaled_at(self.now).div_euclid(bucket.scale),
+            Some(bucket) => self.usable(&bucket).div_euclid(bucket.scale),
             None => i128::from(self.amount(name).capacity()) - i128::from(self.used(name)),
         }
     }
@@ -123,28 +123,19 @@ impl Model {
         self.amount(name).capacity() == 0
     }
 
-    /// Could it start as things are, were enough free? Only such a claim is protected.
-    pub(super) fn startable(&self, c: &Claim) -> bool {
-        !self.cover_short(c) && !self.unsatisfiable(c) && !self.paused(c)
-    }
-
-    /// The best of those ahead of `c` that are short of this resource: what they are short of, `c` may not take.
-    pub(super) fn held_back_by(&self, c: &Claim, name: &str) -> Option<&Claim> {
-        let ahead = self.by_rank().into_iter().filter(|h| self.rank(h) < self.rank(c));
-        let short = |h: &&Claim| self.open_need(h, name).is_some_and(|units| !self.is_free(name, units));
-        ahead.filter(|h| self.startable(h)).find(short)
-    }
-
     pub(super) fn fits(&self, c: &Claim) -> bool {
         !self.cover_short(c) && self.open_needs(c).into_iter().all(|(name, units)| self.is_free(name, units))
     }
 
     pub(super) fn can_start(&self, c: &Claim) -> bool {
-        self.fits(c) && self.open_needs(c).iter().all(|(name, _)| self.held_back_by(c, name).is_none())
+        self.fits(c) && self.passes(c).is_some()
     }
 
     /// Starts whatever may start, best rank first; where nothing may, a line gives way to a task whose waiting would close a circle.
     pub(super) fn pump(&mut self) {
+        if !self.restoring {
+            self.mark_delayed();
+        }
         while !self.restoring {
             let next = self.by_rank().into_iter().find(|c| self.can_start(c)).or_else(|| self.given_way());
             let Some(id) = next.map(|c| c.id) else { return };
@@ -165,6 +156,7 @@ impl Model {
         let claim = self.waiting[index].clone();
         let covered =
             self.covered_needs(&claim).into_iter().map(|(name, units, by)| (name.into(), units, by.id)).collect();
+        let (recent, known) = (self.recent(&claim), self.known(&claim.kind));
         let mut lease = Lease {
             id,
             fence: Fence(self.next_fence),
@@ -174,13 +166,19 @@ impl Model {
             started_at: self.now,
             takes: Vec::new(),
             covered,
+            kind: claim.kind.clone(),
+            needs: claim.needs.iter().map(|(name, _)| name.clone()).collect(),
+            tokens: Vec::new(),
+            shortest: recent.into_iter().min().unwrap_or(self.assumed),
+            longest: known.into_iter().max(),
+            passed: self.passes(&claim).unwrap_or_default(),
         };
-        let (mut buckets, mut tokens): (Vec<_>, Vec<(Name, u64)>) = (Vec::new(), Vec::new());
+        let mut buckets = Vec::new();
         for (name, units) in self.open_needs(&claim) {
             match self.take_tokens(name, units) {
                 Some(state) => {
                     buckets.push((name.into(), state));
-                    tokens.push((name.into(), units));
+                    lease.tokens.push((name.into(), units));
                 }
                 None => lease.takes.push((name.into(), units)),
             }
@@ -188,7 +186,9 @@ impl Model {
         self.waiting.remove(index);
         self.next_fence += 1;
         self.counters.starts += 1;
-        let tokens = tokens.into();
+        let names = self.open_needs(&claim).iter().map(|(name, _)| (*name).to_owned()).collect();
+        self.history.push(Started { id, names, rank: self.rank(&claim), fence: lease.fence.0 });
+        let tokens = lease.tokens.iter().map(|(name, units)| (name.as_str().into(), *units)).collect();
         let takes = lease.takes.iter().map(|(name, units)| (name.as_str().into(), *units)).collect();
         let covered = lease.covered.iter().map(|(name, units, by)| (name.as_str().into(), *units, *by)).collect();
         self.started.push_back(Start {
@@ -199,9 +199,9 @@ impl Model {
             covered,
             tokens,
             buckets,
-            shortest: 10_000_000_000,
-            longest: None,
-            passed: Vec::new(),
+            shortest: lease.shortest,
+            longest: lease.longest,
+            passed: lease.passed.iter().map(|(id, name)| (*id, name.as_str().into())).collect(),
         });
         self.leases.push(lease);
     }

@@ -2,8 +2,12 @@
 use super::Model;
 use super::records::{Claim, Lease};
 use mirab_core::{
-    AHEAD_LIMIT, Blocked, ClaimId, Counters, Explanation, Fence, Refusal, ResourceView, Start, Time, TimeoutReason,
+    AHEAD_LIMIT, Blocked, ClaimId, Counters, Explanation, Fence, Promise, Refusal, ResourceView, STARTS_REMEMBERED,
+    Start, Time, TimeoutReason,
 };
+
+/// An end that nobody can tell.
+const NEVER: Time = Time(u64::MAX);
 
 fn clamped(units: i128) -> i64 {
     i64::try_from(units).unwrap_or(if units < 0 { i64::MIN } else { i64::MAX })
@@ -20,13 +24,27 @@ impl Model {
         self.refused.pop_front()
     }
 
-    /// The earliest later instant at which the tokens that some waiter is short of will be there.
+    /// The earliest later instant at which time alone may let some waiter start, and why.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Time, TimeoutReason)> {
-        let needs = self.waiting.iter().flat_map(|c| self.open_needs(c));
-        let short = needs.filter(|(name, units)| !self.is_free(name, *units));
-        let times = short.filter_map(|(name, units)| Some((self.balance(name)?.time_of(units, self.now)?, name)));
-        times.min().map(|(at, name)| (at, TimeoutReason::Tokens { resource: name.into() }))
+        let later = |at: &Time| *at > self.now;
+        let mut tokens: Vec<(Time, &str)> = Vec::new();
+        for c in &self.waiting {
+            for (name, units) in self.open_needs(c).into_iter().filter(|(name, _)| self.is_bucket(name)) {
+                let beside = self.guards(name, c).into_iter().filter_map(|h| self.open_need(h, name));
+                let levels = std::iter::once(units).chain(beside.map(|need| units + need));
+                tokens.extend(levels.filter_map(|level| self.time_of(name, level)).map(|at| (at, name)));
+            }
+        }
+        let tokens = tokens.into_iter().filter(|(at, _)| later(at)).min();
+        let held_back = self.waiting.iter().any(|c| self.fits(c));
+        let ends = self.leases.iter().filter(|_| held_back);
+        let overruns = ends.flat_map(|l| [self.next_doubling(l), Self::sure_end(l).plus(1)]).filter(later).min();
+        match (tokens, overruns) {
+            (Some((at, _)), Some(overrun)) if overrun < at => Some((overrun, TimeoutReason::Overrun)),
+            (Some((at, name)), _) => Some((at, TimeoutReason::Tokens { resource: name.into() })),
+            (None, overrun) => overrun.map(|at| (at, TimeoutReason::Overrun)),
+        }
     }
 
     /// Why a claim waits.
@@ -34,19 +52,19 @@ impl Model {
     pub fn explain(&self, id: ClaimId) -> Option<Explanation> {
         let c = self.waiting.iter().find(|c| c.id == id)?;
         let blocked_on = c.needs.iter().filter_map(|(name, need)| self.blocked(c, name, *need)).collect();
-        Some(Explanation { id, blocked_on, unsatisfiable: self.unsatisfiable(c), promise: None })
+        Some(Explanation { id, blocked_on, unsatisfiable: self.unsatisfiable(c), promise: self.promise_of(c) })
     }
 
     fn blocked(&self, c: &Claim, name: &str, need: u64) -> Option<Blocked> {
         if let Some(holder) = self.coverer(c.parent, name) {
             return self.cover_short_on(c, name, need, holder).then(|| self.covered_blocked(c, name, need, holder));
         }
-        let behind: Vec<ClaimId> = self.held_back_by(c, name).map(|h| h.id).into_iter().collect();
+        let behind = self.guards(name, c).into_iter().filter(|h| !self.may_pass(c, h, name));
+        let behind: Vec<ClaimId> = behind.map(|h| h.id).collect();
         if self.is_free(name, need) && behind.is_empty() {
             return None;
         }
         let mut holders = self.holders(name);
-        holders.sort_by_key(|(id, _, since)| (*since, *id));
         let holders_total = holders.len() as u64;
         holders.truncate(5);
         let ahead = self.by_rank().into_iter().take_while(|h| h.id != c.id);
@@ -60,14 +78,71 @@ impl Model {
             behind,
             ahead: (ahead.filter(|h| self.open_need(h, name).is_some()).count() as u64).min(AHEAD_LIMIT),
             tokens_at: self.balance(name).and_then(|b| b.time_of(need, self.now)),
-            passed_by: Vec::new(),
+            passed_by: self.passed_by(c, name),
         })
+    }
+
+    fn promise_of(&self, c: &Claim) -> Option<Promise> {
+        let at = self.promise(c)?;
+        let open = self.open_needs(c);
+        let is_it = |h: Option<&Claim>| h.is_some_and(|h| h.id == c.id);
+        if !open.iter().any(|(name, _)| is_it(self.first_on(name)) || is_it(self.decider_on(name))) {
+            return None;
+        }
+        let mut short: Vec<(&str, u64)> =
+            open.into_iter().filter(|(name, units)| !self.is_free(name, *units)).collect();
+        short.sort_unstable();
+        let decided_by = short.iter().find(|(name, units)| self.time_of(name, *units) == Some(at));
+        let holders =
+            || self.leases.iter().flat_map(|l| short.iter().filter(|(name, _)| l.taken(name) > 0).map(move |_| l));
+        let known = holders().filter(|l| l.longest.is_some()).count() as u64;
+        let earliest = self.all_free(&short, |l| Some(l.started_at.plus(l.shortest).max(self.now)));
+        let latest = self.all_free(&short, |l| Some(l.started_at.plus(l.longest?)).filter(|end| *end >= self.now));
+        Some(Promise {
+            at,
+            earliest: earliest.unwrap_or(at),
+            latest,
+            decided_by: decided_by.map(|(name, _)| (*name).to_owned()),
+            known,
+            assumed: holders().count() as u64 - known,
+        })
+    }
+
+    /// When all is free, if holders end as told; `None` when one that is counted on has no end.
+    fn all_free(&self, short: &[(&str, u64)], end: impl Fn(&Lease) -> Option<Time>) -> Option<Time> {
+        let mut latest = self.now;
+        for (name, units) in short {
+            let at = match self.balance(name) {
+                Some(bucket) => bucket.time_of(*units, self.now)?,
+                None => {
+                    let holding = self.leases.iter().filter(|l| l.taken(name) > 0);
+                    let mut ends: Vec<_> = holding.map(|l| (end(l).unwrap_or(NEVER), l.taken(name))).collect();
+                    ends.sort_unstable();
+                    let mut free = self.free(name);
+                    let enough = ends.into_iter().find(|(_, more)| {
+                        free += i128::from(*more);
+                        free >= i128::from(*units)
+                    });
+                    enough.map(|(at, _)| at).filter(|at| *at < NEVER)?
+                }
+            };
+            latest = latest.max(at);
+        }
+        Some(latest)
+    }
+
+    fn passed_by(&self, c: &Claim, name: &str) -> Vec<ClaimId> {
+        let mut starts: Vec<_> = self.history.iter().filter(|s| s.names.iter().any(|n| n == name)).collect();
+        starts.drain(..starts.len().saturating_sub(STARTS_REMEMBERED));
+        let passed = |s: &&super::records::Started| s.fence >= c.joined && s.rank > self.rank(c);
+        starts.into_iter().filter(passed).map(|s| s.id).collect()
     }
 
     fn covered_blocked(&self, c: &Claim, name: &str, need: u64, holder: &Lease) -> Blocked {
         let users = self.leases.iter().filter(|l| l.uses(holder.id, name) > 0);
-        let mut holders: Vec<_> = users.map(|l| (l.id, l.uses(holder.id, name), l.started_at)).collect();
-        holders.sort_by_key(|(id, _, since)| (*since, *id));
+        let mut users: Vec<&Lease> = users.collect();
+        users.sort_by_key(|l| l.fence);
+        let mut holders: Vec<_> = users.iter().map(|l| (l.id, l.uses(holder.id, name), l.started_at)).collect();
         let holders_total = holders.len() as u64;
         holders.truncate(5);
         let mut earlier: Vec<&Claim> = self.waiting.iter().filter(|e| self.precedes(e, c, name, holder)).collect();
@@ -80,7 +155,7 @@ impl Model {
             capacity,
             holders,
             holders_total,
-            behind: earlier.first().map(|e| e.id).into_iter().collect(),
+            behind: Vec::new(),
             ahead: earlier.len() as u64,
             tokens_at: None,
             passed_by: Vec::new(),
@@ -116,8 +191,9 @@ impl Model {
     /// Leases that hold units of a resource.
     #[must_use]
     pub fn holders(&self, name: &str) -> Vec<(ClaimId, u64, Time)> {
-        let holding = self.leases.iter().filter(|l| l.taken(name) > 0);
-        holding.map(|l| (l.id, l.taken(name), l.started_at)).collect()
+        let mut holding: Vec<&Lease> = self.leases.iter().filter(|l| l.taken(name) > 0).collect();
+        holding.sort_by_key(|l| l.fence);
+        holding.iter().map(|l| (l.id, l.taken(name), l.started_at)).collect()
     }
 
     /// The first waiters of a resource, best rank first.
