@@ -38,7 +38,12 @@ impl<K: Eq + Hash, V> Lookup<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.0.remove(key)
+        let gone = self.0.remove(key);
+        if self.0.capacity() > 4_096 && self.0.len() < self.0.capacity() / 8 {
+            // After a great many things have gone, their memory goes too.
+            self.0.shrink_to(self.0.len() * 2);
+        }
+        gone
     }
 
     pub fn contains<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool

@@ -129,7 +129,7 @@ impl Gate {
             let id = at?;
             let lease = self.lease_of(id)?;
             at = lease.key.parent;
-            Some((id, &*lease.takes))
+            Some((id, lease.takes()))
         })
     }
 
@@ -163,7 +163,7 @@ impl Gate {
     fn with_all_that_wait_for_nothing_ended(&self) -> Reduction {
         let mut left = Reduction { used: BTreeMap::new(), leases: self.parents.clone(), tasks: Vec::new() };
         for lease in self.parents.iter().filter_map(|id| self.lease_of(*id)) {
-            for (resource, units) in lease.takes.iter() {
+            for (resource, units) in lease.takes().iter() {
                 *left.used.entry(*resource).or_default() += units;
             }
             for &id in lease.body.iter().flat_map(|body| &body.waiting) {
@@ -187,7 +187,7 @@ impl Gate {
         };
         while let Some(id) = left.leases.iter().copied().find(|id| can_end(id, &left.leases)) {
             left.leases.remove(&id);
-            for (resource, units) in self.lease_of(id).iter().flat_map(|lease| lease.takes.iter()) {
+            for (resource, units) in self.lease_of(id).iter().flat_map(|lease| lease.takes().iter()) {
                 *left.used.entry(*resource).or_default() -= units;
             }
         }

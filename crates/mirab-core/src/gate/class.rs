@@ -61,8 +61,9 @@ pub(crate) enum Filed {
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
     pub key: Arc<ClassKey>,
-    /// What its key's needs hold of semaphores once started, and the same by name.
-    pub held: Arc<[(ResourceIx, u64)]>,
+    /// What is held of semaphores once started; `None` for all of its needs, as mostly.
+    pub held: Option<Arc<[(ResourceIx, u64)]>>,
+    /// The same by name.
     pub takes: Units,
     pub queue: SortedQueue<Seat, ClaimId>,
     pub filed: Filed,

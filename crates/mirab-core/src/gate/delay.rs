@@ -88,7 +88,7 @@ impl Gate {
         }
         delay.by.push(Passer { lease, fence, on });
         // What it watches stays decisive, unless this lease has units of it.
-        let matters = delay.watch.is_none_or(|watch| passing.takes(watch) > 0);
+        let matters = delay.watch.is_none_or(|watch| passing.taken(watch) > 0);
         if matters && !self.newly_passed.contains(&id) {
             self.newly_passed.push(id);
         }
@@ -183,7 +183,7 @@ impl Gate {
         let delay = self.delays.get(&id)?;
         let makes_up = |at: ResourceIx, missing: u64| {
             let mut live = delay.by.iter().filter_map(|passer| passer.lives(&self.leases));
-            live.any(|lease| lease.takes(at) >= missing)
+            live.any(|lease| lease.taken(at) >= missing)
         };
         self.missing(&self.classes[class]).find(|(at, missing)| !makes_up(*at, *missing)).map(|(at, _)| at)
     }
@@ -195,7 +195,7 @@ impl Gate {
         let (mut due, mut others) = (Vec::new(), false);
         for passer in &delay.by {
             let Some(lease) = passer.lives(&self.leases) else { continue };
-            if missing.iter().all(|(at, units)| lease.takes(*at) >= *units) {
+            if missing.iter().all(|(at, units)| lease.taken(*at) >= *units) {
                 due.push(passer.on);
             } else {
                 others = true;

@@ -16,8 +16,8 @@ pub(crate) struct Lease {
     pub fence: Fence,
     /// What its claim asked for.
     pub key: Arc<ClassKey>,
-    /// Semaphore units held.
-    pub takes: Arc<[(ResourceIx, u64)]>,
+    /// Semaphore units held; `None` for all of its key's needs, as mostly.
+    pub held: Option<Arc<[(ResourceIx, u64)]>>,
     /// Tokens it took, as they were settled since.
     pub tokens: Vec<(ResourceIx, u64)>,
     pub place: Place,
@@ -51,14 +51,19 @@ pub(crate) struct Body {
 }
 
 impl Lease {
-    pub fn takes(&self, resource: ResourceIx) -> u64 {
-        self.takes.iter().find(|(of, _)| *of == resource).map_or(0, |(_, units)| *units)
+    /// Semaphore units held.
+    pub fn takes(&self) -> &[(ResourceIx, u64)] {
+        self.held.as_deref().unwrap_or(&self.key.needs)
+    }
+
+    pub fn taken(&self, resource: ResourceIx) -> u64 {
+        self.takes().iter().find(|(of, _)| *of == resource).map_or(0, |(_, units)| *units)
     }
 
     /// Units that its body may use: those it took, and those that an enclosing body holds for it.
     pub fn has(&self, resource: ResourceIx) -> u64 {
         let covered = self.key.covered.iter().filter(|(of, ..)| *of == resource).map(|(_, units, _)| units);
-        self.takes(resource) + covered.sum::<u64>()
+        self.taken(resource) + covered.sum::<u64>()
     }
 
     pub fn lent(&self, resource: ResourceIx) -> u64 {

@@ -35,7 +35,7 @@ impl Gate {
     }
 
     fn give_back(&mut self, lease: &Lease) {
-        for &(resource, _) in lease.takes.iter() {
+        for &(resource, _) in lease.takes().iter() {
             self.resources[resource].holders.remove(lease.fence);
             self.touch(resource);
         }

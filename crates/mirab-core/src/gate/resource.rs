@@ -15,15 +15,15 @@ pub(crate) type ResourceIx = u32;
 pub(crate) enum Store {
     /// So many units may be held.
     Semaphore(u64),
-    /// Units are consumed.
-    Bucket(Bucket),
+    /// Units are consumed. Boxed: a resource that is held is as small as can be.
+    Bucket(Box<Bucket>),
 }
 
 impl Store {
     fn new(limit: Limit, now: Time) -> Self {
         match limit {
             Limit::Semaphore { permits } => Store::Semaphore(permits),
-            Limit::TokenBucket { rate, burst } => Store::Bucket(Bucket::full(rate, burst, now)),
+            Limit::TokenBucket { rate, burst } => Store::Bucket(Box::new(Bucket::full(rate, burst, now))),
         }
     }
 }

@@ -79,8 +79,17 @@ impl Gate {
         needs.sort_unstable();
         let key = Arc::new(ClassKey { needs, covered, parent, priority, kind: self.kind(stored.kind) });
         let passed = self.known_numbers(stored.passed);
-        let lease =
-            Lease { id, fence, key: Arc::clone(&key), takes: takes.into(), tokens, place, span, passed, body: None };
+        let lease = Lease {
+            id,
+            fence,
+            key: Arc::clone(&key),
+            held: Some(takes.into()),
+            tokens,
+            place,
+            span,
+            passed,
+            body: None,
+        };
         self.add_lease(lease);
         self.inside(&key, id);
         self.restore_counters(place.seq.max(place.call) + 1, fence.0 + 1);

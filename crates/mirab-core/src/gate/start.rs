@@ -28,7 +28,7 @@ impl Gate {
         let span = Span { started_at: self.now, shortest, longest };
         let (tokens, buckets) = self.take(id, fence, span, &key, rank);
         let passed = std::mem::take(&mut self.passing);
-        let (held, takes) = (Arc::clone(&self.classes[class].held), Units::clone(&self.classes[class].takes));
+        let (held, takes) = (self.classes[class].held.clone(), Units::clone(&self.classes[class].takes));
         let named_tokens = self.named(&tokens);
         let start = Start {
             id,
@@ -46,7 +46,7 @@ impl Gate {
             id,
             fence,
             key: Arc::clone(&key),
-            takes: held,
+            held,
             tokens,
             place: waiting.place,
             span,
@@ -152,11 +152,11 @@ impl Gate {
         }
     }
 
-    /// What the claims of a class hold of semaphores once started.
-    pub(super) fn held_by(&mut self, key: &ClassKey) -> (Arc<[(ResourceIx, u64)]>, Units) {
+    /// What the claims of a class hold of semaphores once started; by number only where that is not all of their needs.
+    pub(super) fn held_by(&mut self, key: &ClassKey) -> (Option<Arc<[(ResourceIx, u64)]>>, Units) {
         let semaphores = key.needs.iter().filter(|(at, _)| self.resources[*at].bucket().is_none()).copied();
-        let held: Arc<[(ResourceIx, u64)]> = semaphores.collect();
+        let held: Vec<(ResourceIx, u64)> = semaphores.collect();
         let takes = self.named(&held);
-        (held, takes)
+        ((held.len() < key.needs.len()).then(|| held.into()), takes)
     }
 }
