@@ -1,12 +1,10 @@
 //! Claims with the same needs, kind and priority form a class: an ordered queue, of which only the head can be the next to start.
-use super::heads::Entry;
 use super::learn::KindIx;
 use super::queue::SortedQueue;
 use super::resource::ResourceIx;
 use crate::api::Units;
 use crate::ids::{ClaimId, Place};
 use crate::rank::{Head, Rank, Seat};
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Number of a class within its gate.
@@ -84,14 +82,9 @@ impl Class {
         self.key.units(resource).unwrap_or(0)
     }
 
-    /// Whether an entry among heads that could start as things are still holds for this class.
-    pub fn entry(&self, head: Head) -> Entry {
-        match self.head.cmp(&head.rank()) {
-            _ if !self.startable => Entry::Gone,
-            Ordering::Equal => Entry::Holds,
-            Ordering::Greater => Entry::Moved(self.head),
-            Ordering::Less => Entry::Gone,
-        }
+    /// True when it is this head that could start as things are.
+    pub fn is_startable_as(&self, head: Head) -> bool {
+        self.startable && self.head == head.rank()
     }
 }
 

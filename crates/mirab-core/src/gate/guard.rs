@@ -4,7 +4,6 @@
 //! and whose promise it decides. All is read from the state as it is; within a step, what was read is kept until something changes.
 use super::Gate;
 use super::class::{ClassIx, ClassKey};
-use super::heads::Entry;
 use super::resource::ResourceIx;
 use crate::ids::ClaimId;
 use crate::rank::{Head, Rank};
@@ -45,7 +44,7 @@ pub(super) struct Above {
 }
 
 /// So many heads are gone through to see who is protected; where more rank above, the lines themselves are asked.
-const GONE_THROUGH: usize = 32;
+const GONE_THROUGH: usize = 4;
 
 /// The protected waiters of a resource as they were read at `stamp`.
 #[derive(Clone, Debug, Default)]
@@ -159,8 +158,8 @@ impl Gate {
             if above.heads.last().is_some_and(|last| last.rank() >= rank) {
                 return None;
             }
-            let entry = |head: Head| classes.get(head.class()).map_or(Entry::Gone, |class| class.entry(head));
-            let head = heads.at(above.heads.len(), entry)?;
+            let holds = |head: Head| classes.get(head.class()).is_some_and(|class| class.is_startable_as(head));
+            let head = heads.at(above.heads.len(), holds)?;
             above.heads.push(head);
             if head.rank() < rank && needs(&head) {
                 return Some(head);

@@ -1,21 +1,13 @@
 //! Heads of classes, best first: what has changed since is put right when it is read.
-use crate::rank::{Head, Rank};
+use crate::rank::Head;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// So many of the best are kept in plain order: most that come are among them, and most that leave.
 const FRONT: usize = 16;
 
-/// Whether an entry still holds.
-pub(super) enum Entry {
-    Holds,
-    /// The class is to be found under a worse rank now.
-    Moved(Rank),
-    /// It does not belong here any more, or has another entry that ranks better.
-    Gone,
-}
-
-/// Heads in order, as far as the best are concerned. Removing is left to reading.
+/// Heads in order, as far as the best are concerned. Removing is left to reading: every head that comes is pushed, and one that is not the
+/// head of its class any more is dropped when it is read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heads {
     /// The best, best last; all rank above those in `rest`.
@@ -41,26 +33,22 @@ impl Heads {
     }
 
     /// The best that still holds.
-    pub fn best(&mut self, check: impl FnMut(Head) -> Entry) -> Option<Head> {
-        self.at(0, check)
+    pub fn best(&mut self, holds: impl FnMut(Head) -> bool) -> Option<Head> {
+        self.at(0, holds)
     }
 
     /// The one after `index` better ones, which were read before and still hold.
-    pub fn at(&mut self, index: usize, mut check: impl FnMut(Head) -> Entry) -> Option<Head> {
+    pub fn at(&mut self, index: usize, mut holds: impl FnMut(Head) -> bool) -> Option<Head> {
         loop {
             if self.front.len() <= index {
                 self.refill();
             }
             let at = self.front.len().checked_sub(index + 1)?;
             let head = self.front[at];
-            match check(head) {
-                Entry::Holds => return Some(head),
-                Entry::Moved(rank) => {
-                    self.front.remove(at);
-                    self.push(Head::new(rank, head.class()));
-                }
-                Entry::Gone => _ = self.front.remove(at),
+            if holds(head) {
+                return Some(head);
             }
+            self.front.remove(at);
         }
     }
 
@@ -86,6 +74,7 @@ impl Heads {
 mod tests {
     use super::*;
     use crate::ids::Place;
+    use crate::rank::Rank;
     use std::collections::BTreeSet;
 
     #[test]
@@ -102,7 +91,7 @@ mod tests {
                 there.insert(head);
                 heads.push(head);
             }
-            let check = |head| if there.contains(&head) { Entry::Holds } else { Entry::Gone };
+            let check = |head| there.contains(&head);
             let read: Vec<Head> = (0..40).map_while(|index| heads.at(index, check)).collect();
             let mut unique = read.clone();
             unique.dedup();

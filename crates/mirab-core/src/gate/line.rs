@@ -1,7 +1,7 @@
 //! Who waits for one resource, by what they ask for and by rank.
 use super::class::{Class, ClassIx, Filed};
 use super::guard::Guards;
-use super::heads::{Entry, Heads};
+use super::heads::Heads;
 use super::resource::ResourceIx;
 use crate::api::STARTS_REMEMBERED;
 use crate::ids::ClaimId;
@@ -150,20 +150,16 @@ impl Line {
             Box::new(Firsts { heads, unasked: 0 })
         });
         firsts.unasked = 0;
-        firsts.heads.best(|head| match classes.get(head.class()) {
-            Some(now) if now.key.units(here).is_some() => now.entry(head),
-            _ => Entry::Gone,
-        })
+        let holds = |class: &Class, head| class.is_startable_as(head) && class.key.units(here).is_some();
+        firsts.heads.best(|head| classes.get(head.class()).is_some_and(|class| holds(class, head)))
     }
 
     /// The best-ranked class that is filed here although so many units are free.
     pub fn candidate(&mut self, free: u64, classes: &Slab<Class>, here: ResourceIx) -> Option<Head> {
-        let holds = |head: Head, units: u64| match classes.get(head.class()) {
-            Some(now) if now.filed == Filed::Short(here) && now.head == head.rank() && now.units(here) == units => {
-                Entry::Holds
-            }
-            _ => Entry::Gone,
+        let filed_as = |class: &Class, head: Head, units: u64| {
+            class.filed == Filed::Short(here) && class.head == head.rank() && class.units(here) == units
         };
+        let holds = |head: Head, units| classes.get(head.class()).is_some_and(|class| filed_as(class, head, units));
         let fitting = self.shelves.iter_mut().take_while(|shelf| shelf.units <= free);
         fitting.filter_map(|shelf| shelf.filed.best(|head| holds(head, shelf.units))).min()
     }

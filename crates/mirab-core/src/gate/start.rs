@@ -42,17 +42,8 @@ impl Gate {
             longest,
             passed: passed.iter().map(|(id, at)| (*id, self.name(*at))).collect(),
         };
-        let lease = Lease {
-            id,
-            fence,
-            key: Arc::clone(&key),
-            held,
-            tokens,
-            place: waiting.place,
-            span,
-            passed,
-            body: None,
-        };
+        let lease =
+            Lease { id, fence, key: Arc::clone(&key), held, tokens, place: waiting.place, span, passed, body: None };
         self.starts.push_back(start);
         self.counters.starts += 1;
         let at = self.add_lease(lease);
