@@ -2,6 +2,7 @@
 use crate::state::State;
 use mirab_core::{BucketState, ClaimId, Fence, Place, Time};
 use serde_json::{Map, Value};
+use std::str::FromStr;
 
 /// Units by resource name, in name order.
 pub type Needs = Vec<(String, u64)>;
@@ -79,6 +80,8 @@ pub struct RunRecord {
     pub error: Option<Failure>,
     /// Given by the caller: the same key is the same run.
     pub idempotency_key: Option<String>,
+    /// Resources on which it was delayed once while it waits: nothing passes it there any more.
+    pub delayed: Vec<String>,
 }
 
 /// A task inside a run.
@@ -118,6 +121,8 @@ pub struct TaskRecord {
     pub ended_at: Option<Time>,
     /// How its latest attempt failed.
     pub error: Option<Failure>,
+    /// Resources on which it was delayed once while it waits: nothing passes it there any more.
+    pub delayed: Vec<String>,
 }
 
 /// A lease: what a started run or task run holds.
@@ -145,6 +150,14 @@ pub struct LeaseRecord {
     pub worker: Option<String>,
     /// Request by which the worker took it.
     pub request_id: Option<String>,
+    /// Tokens taken, as they were settled since.
+    pub tokens: Needs,
+    /// In so many nanoseconds from its start it was expected to end at the soonest.
+    pub shortest: u64,
+    /// So many nanoseconds its kind took at the longest of late; `None` while its kind was not known.
+    pub longest: Option<u64>,
+    /// Waiting claims that it passed by starting, and on which resource.
+    pub passed: Vec<(ClaimId, String)>,
 }
 
 /// A stored change.
@@ -177,6 +190,49 @@ pub struct BucketRecord {
     pub state: BucketState,
 }
 
+/// What durations are learned by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LearnerKind {
+    /// A kind of work: `project/flow`, or `project/flow/task`.
+    Kind,
+    /// A declared name or pattern.
+    Resource,
+}
+
+impl LearnerKind {
+    /// The stored word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LearnerKind::Kind => "kind",
+            LearnerKind::Resource => "resource",
+        }
+    }
+}
+
+impl FromStr for LearnerKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "kind" => Ok(LearnerKind::Kind),
+            "resource" => Ok(LearnerKind::Resource),
+            _ => Err(format!("{word:?} learns no durations, expected kind or resource")),
+        }
+    }
+}
+
+/// How long something took of late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurationsRecord {
+    /// What its name names.
+    pub learner: LearnerKind,
+    /// Its name.
+    pub name: String,
+    /// Nanoseconds, oldest first.
+    pub recent: Vec<u64>,
+}
+
 /// Numbers that are never given twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -207,6 +263,10 @@ pub enum Fact {
     Event(EventRecord),
     /// Insert or replace.
     Bucket(BucketRecord),
+    /// Insert or replace.
+    Durations(DurationsRecord),
+    /// Insert or replace: a declared name, and its last total above 0.
+    Total(String, u64),
     /// Insert or replace: key and value.
     Setting(String, String),
     /// Replace.
@@ -228,6 +288,10 @@ pub struct Stored {
     pub leases: Vec<LeaseRecord>,
     /// All buckets, by name.
     pub buckets: Vec<BucketRecord>,
+    /// All durations, by what they are of and name.
+    pub durations: Vec<DurationsRecord>,
+    /// The last total above 0 of each declared name, by name.
+    pub totals: Vec<(String, u64)>,
     /// All settings, by key.
     pub settings: Vec<(String, String)>,
     /// Every idempotency key with its run, ended ones too.

@@ -34,6 +34,8 @@ impl Run {
             return Err(IllegalChange { id: self.record.id, from, to });
         }
         self.record.state = to;
+        // Who leaves the line has been delayed by nobody.
+        self.record.delayed.clear();
         self.record.message = is_worth_telling(from, to).then(|| reason.to_owned());
         self.record.ended_at = to.is_terminal().then_some(now);
         self.since = now;
@@ -157,6 +159,7 @@ mod tests {
             result: None,
             error: None,
             idempotency_key: None,
+            delayed: vec![],
         };
         Run::new(record, Time(1))
     }

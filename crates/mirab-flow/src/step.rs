@@ -49,6 +49,8 @@ pub enum Effect {
 pub enum Wake {
     /// Enough tokens of this bucket will have come for a waiter.
     Tokens(String),
+    /// Work that fits is held back, and what is expected of the holders changes.
+    Overrun,
     /// A scheduled run falls due.
     Due(ClaimId),
     /// The delay before a run's next attempt ends.

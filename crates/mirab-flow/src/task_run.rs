@@ -31,6 +31,7 @@ impl TaskRun {
             return Err(IllegalChange { id: self.record.id, from, to });
         }
         self.record.state = to;
+        self.record.delayed.clear();
         self.record.ended_at = to.is_terminal().then_some(now);
         self.since = now;
         Ok(())
@@ -101,6 +102,7 @@ mod tests {
             started_at: None,
             ended_at: None,
             error: None,
+            delayed: vec![],
         };
         TaskRun::new(record, Time(1))
     }

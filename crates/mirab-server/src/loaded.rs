@@ -16,7 +16,9 @@ pub(crate) struct NamedDir {
 pub(crate) struct Loaded {
     pub dirs: Vec<NamedDir>,
     pub settings: ServerSettings,
+    /// `[gate] aging` and `assumed_duration`, in nanoseconds.
     pub aging: Option<u64>,
+    pub assumed_duration: Option<u64>,
     pub declarations: Declarations,
     pub pools: Vec<DeclaredPool>,
 }
@@ -55,7 +57,8 @@ impl Loaded {
         let first = files.swap_remove(0);
         let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
         let settings = ServerSettings::settle(given, |name| std::env::var(name).ok(), &first, cpus)?;
-        Ok(Self { dirs: named, settings, aging: first.aging, declarations, pools: first.pools })
+        let ConfigFile { aging, assumed_duration, pools, .. } = first;
+        Ok(Self { dirs: named, settings, aging, assumed_duration, declarations, pools })
     }
 }
 

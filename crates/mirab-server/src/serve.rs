@@ -150,6 +150,7 @@ impl Machines {
         let options = Options {
             resources: loaded.declarations.configs(),
             aging: loaded.aging,
+            assumed_duration: loaded.assumed_duration,
             slots: loaded.settings.max_engines,
             slots_are_fixed: loaded.settings.is_fixed,
             max_slots: loaded.settings.max_engines_ceiling,

@@ -66,7 +66,7 @@ impl<'a, 'stmt> Fields<'a, 'stmt> {
         Ok(self.plain::<i64>()?.cast_unsigned())
     }
 
-    fn optional_number(&mut self) -> Result<Option<u64>> {
+    pub(crate) fn optional_number(&mut self) -> Result<Option<u64>> {
         Ok(self.plain::<Option<i64>>()?.map(i64::cast_unsigned))
     }
 

@@ -2,8 +2,8 @@
 use crate::filter::RunFilter;
 use mirab_core::ClaimId;
 use mirab_flow::{
-    BucketRecord, Counters, EventRecord, Fact, Journal, LeaseRecord, ProjectRecord, RunRecord, State, Stored,
-    TaskRecord,
+    BucketRecord, Counters, DurationsRecord, EventRecord, Fact, Journal, LearnerKind, LeaseRecord, ProjectRecord,
+    RunRecord, State, Stored, TaskRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,8 @@ pub struct MemoryStore {
     leases: BTreeMap<ClaimId, LeaseRecord>,
     events: BTreeMap<u64, EventRecord>,
     buckets: BTreeMap<String, BucketRecord>,
+    durations: BTreeMap<(LearnerKind, String), DurationsRecord>,
+    totals: BTreeMap<String, u64>,
     settings: BTreeMap<String, String>,
     keys: BTreeMap<String, ClaimId>,
     failures: u32,
@@ -126,6 +128,10 @@ impl MemoryStore {
             Fact::LeaseEnded(id) => drop(self.leases.remove(&id)),
             Fact::Event(event) => drop(self.events.insert(event.seq, event)),
             Fact::Bucket(bucket) => drop(self.buckets.insert(bucket.name.clone(), bucket)),
+            Fact::Durations(durations) => {
+                self.durations.insert((durations.learner, durations.name.clone()), durations);
+            }
+            Fact::Total(name, most) => drop(self.totals.insert(name, most)),
             Fact::Setting(key, value) => drop(self.settings.insert(key, value)),
             Fact::Counters(counters) => self.counters = counters,
         }
@@ -157,6 +163,8 @@ impl Journal for MemoryStore {
             tasks: self.tasks.values().filter(|task| self.is_live(task)).cloned().collect(),
             leases: self.leases.values().cloned().collect(),
             buckets: self.buckets.values().cloned().collect(),
+            durations: self.durations.values().cloned().collect(),
+            totals: self.totals.clone().into_iter().collect(),
             settings: self.settings.clone().into_iter().collect(),
             keys: self.keys.clone().into_iter().collect(),
         })

@@ -9,10 +9,16 @@ struct Migration {
 }
 
 /// Step `n` leads from version `n` to version `n + 1`. A step that was released is never edited.
-const MIGRATIONS: &[Migration] = &[Migration {
-    up: include_str!("../migrations/0001_init.up.sql"),
-    down: include_str!("../migrations/0001_init.down.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        up: include_str!("../migrations/0001_init.up.sql"),
+        down: include_str!("../migrations/0001_init.down.sql"),
+    },
+    Migration {
+        up: include_str!("../migrations/0002_gate.up.sql"),
+        down: include_str!("../migrations/0002_gate.down.sql"),
+    },
+];
 
 /// The version that this program reads and writes.
 pub(crate) const LATEST: usize = MIGRATIONS.len();

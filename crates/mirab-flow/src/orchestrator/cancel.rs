@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::records::RunRecord;
 use crate::state::State;
 use crate::step::{Effect, Wake};
-use mirab_core::{ClaimId, Time};
+use mirab_core::{ClaimId, Ended, Time};
 
 const ASKED: &str = "a cancel was asked for";
 
@@ -43,7 +43,7 @@ impl Orchestrator {
     fn cancel_idle(&mut self, now: Time, id: ClaimId, cause: &str) -> Option<RunRecord> {
         self.gate.cancel(now, id);
         self.parked.remove(&id);
-        self.end_body(now, id, State::Cancelled);
+        self.end_body(now, id, State::Cancelled, Ended::Stopped);
         self.change_run(now, id, cause, |run| run.cancelled(now, ASKED))
     }
 

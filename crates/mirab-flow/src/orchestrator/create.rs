@@ -205,5 +205,6 @@ fn run_record(id: ClaimId, flow: &FlowSpec, new: NewRun, needs: Needs, now: Time
         result: None,
         error: None,
         idempotency_key: new.idempotency_key,
+        delayed: vec![],
     }
 }

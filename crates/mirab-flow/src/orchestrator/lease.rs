@@ -107,7 +107,7 @@ impl Orchestrator {
         self.check_lease(id, fence)?;
         self.take_up(now, id);
         self.timers.set(now.plus(LEASE_LIFE), Wake::Lapse(id));
-        Ok(self.runs.get(&id).is_some_and(|run| run.state() == State::Cancelling))
+        Ok(self.is_cancelling(id))
     }
 
     /// Gives every lease a full life from now on, as after a restart: the host itself was away, so that nobody could renew.

@@ -33,6 +33,7 @@ impl Orchestrator {
         let now = self.advance(now);
         check_declared(&resource.name)?;
         self.gate.declare(now, resource.clone())?;
+        self.tell_limit(&resource.name);
         self.declared.options.resources.retain(|known| known.name != resource.name);
         self.declared.options.resources.push(resource);
         self.settle(now);
@@ -47,6 +48,7 @@ impl Orchestrator {
         let now = self.advance(now);
         let name = check_declared(name)?;
         self.gate.set_limit(now, &name, limit)?;
+        self.tell_limit(&name);
         if let Some(declared) = self.declared.options.resources.iter_mut().find(|declared| declared.name == name) {
             declared.limit = limit;
         }

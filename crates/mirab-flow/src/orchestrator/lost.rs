@@ -3,7 +3,7 @@ use super::create::SERVER;
 use super::{KILL_GRACE, Orchestrator};
 use crate::state::State;
 use crate::step::{Effect, Wake};
-use mirab_core::{ClaimId, Time};
+use mirab_core::{ClaimId, Ended, Time};
 
 impl Orchestrator {
     /// A worker is gone: its lease ends, and its run is rerun or Crashed. A run that it had not begun goes back in line.
@@ -49,7 +49,7 @@ impl Orchestrator {
     fn crash(&mut self, now: Time, id: ClaimId, reason: &str, cause: &str) {
         // What it held goes to whoever is first now, and that may be this very run.
         self.gate.withhold_starts();
-        self.end_body(now, id, State::Crashed);
+        self.end_body(now, id, State::Crashed, Ended::Stopped);
         self.change_run(now, id, cause, |run| run.crash(now, reason));
         self.line_up_again(now, id);
         self.gate.resume_starts(now);
@@ -57,7 +57,7 @@ impl Orchestrator {
 
     fn back_in_line(&mut self, now: Time, id: ClaimId, reason: &str, cause: &str) {
         self.gate.withhold_starts();
-        self.end_body(now, id, State::Cancelled);
+        self.end_body(now, id, State::Cancelled, Ended::Stopped);
         self.change_run(now, id, cause, |run| run.enter(now, State::Waiting, reason).map(|()| reason.into()));
         let is_served = self.runs.get(&id).is_none_or(|run| self.declared.discovered.contains(&run.record.project));
         if is_served {

@@ -6,9 +6,11 @@ mod cancel;
 mod create;
 mod facts;
 mod flows;
+mod learned;
 mod lease;
 mod limits;
 mod lost;
+mod priority;
 mod queries;
 mod reasons;
 mod report;
@@ -16,9 +18,10 @@ mod restore;
 mod settle;
 mod tasks;
 mod timeouts;
+mod tokens;
 
 use crate::flow_spec::FlowSpec;
-use crate::records::{Counters, LeaseRecord, ProjectRecord};
+use crate::records::{Counters, LearnerKind, LeaseRecord, ProjectRecord};
 use crate::run::Run;
 use crate::step::Step;
 use crate::task_run::TaskRun;
@@ -50,6 +53,8 @@ pub struct Options {
     pub resources: Vec<ResourceConfig>,
     /// Nanoseconds of waiting that one point of priority is worth; `None`: order by priority alone.
     pub aging: Option<u64>,
+    /// Nanoseconds that work of a kind that is not known yet is expected to take; `None`: 10 s.
+    pub assumed_duration: Option<u64>,
     /// Slots of the pool, unless a setting was stored.
     pub slots: u64,
     /// True when `slots` outranks a stored setting, as a flag does.
@@ -101,6 +106,10 @@ pub struct Orchestrator {
     parked: BTreeSet<ClaimId>,
     /// Joined the line in this step: looked at for a first shortage once the gate has decided.
     joined: Vec<ClaimId>,
+    /// Kinds and declared names whose durations have changed in this step.
+    learned: BTreeSet<(LearnerKind, String)>,
+    /// The last total above 0 of declared names, as they were stored.
+    totals: BTreeMap<String, u64>,
     timers: Timers,
     step: Step,
 }
@@ -114,6 +123,7 @@ impl Orchestrator {
 
     /// Takes out all facts and effects since the last time.
     pub fn take_step(&mut self) -> Step {
+        self.tell_learned();
         let counters = self.counters();
         if counters != self.stored_counters {
             self.stored_counters = counters;

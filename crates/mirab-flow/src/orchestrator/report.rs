@@ -1,7 +1,7 @@
 //! A body has ended, and all it held is given back.
 use super::Orchestrator;
 use crate::error::Error;
-use crate::records::{Fact, Failure};
+use crate::records::Failure;
 use crate::state::State;
 use crate::step::Wake;
 use mirab_core::{ClaimId, Ended, Fence, Time};
@@ -16,7 +16,7 @@ impl Orchestrator {
     /// `StaleLease`.
     pub fn complete(&mut self, now: Time, id: ClaimId, fence: Fence, result: Option<Value>) -> Result<(), Error> {
         let now = self.advance(now);
-        let worker = self.body_ended(now, id, fence)?;
+        let worker = self.body_ended(now, id, fence, Ended::ByItself)?;
         self.change_run(now, id, &worker, |run| run.complete(now, result));
         self.settle(now);
         Ok(())
@@ -35,7 +35,8 @@ impl Orchestrator {
         cancelled: bool,
     ) -> Result<(), Error> {
         let now = self.advance(now);
-        let worker = self.body_ended(now, id, fence)?;
+        let ended = if cancelled { Ended::Stopped } else { Ended::ByItself };
+        let worker = self.body_ended(now, id, fence, ended)?;
         if cancelled {
             self.change_run(now, id, &worker, |run| run.cancelled(now, "its body was stopped by a cancel"));
         } else {
@@ -48,11 +49,17 @@ impl Orchestrator {
         Ok(())
     }
 
-    fn body_ended(&mut self, now: Time, id: ClaimId, fence: Fence) -> Result<String, Error> {
+    /// A body that was asked to stop did not end by itself, whatever it says.
+    fn body_ended(&mut self, now: Time, id: ClaimId, fence: Fence, ended: Ended) -> Result<String, Error> {
         let worker = self.check_lease(id, fence)?;
         self.take_up(now, id);
-        self.end_body(now, id, State::Cancelled);
+        let ended = if self.is_cancelling(id) { Ended::Stopped } else { ended };
+        self.end_body(now, id, State::Cancelled, ended);
         Ok(worker)
+    }
+
+    pub(super) fn is_cancelling(&self, id: ClaimId) -> bool {
+        self.runs.get(&id).is_some_and(|run| run.state() == State::Cancelling)
     }
 
     /// The delay before the next attempt is over.
@@ -65,15 +72,14 @@ impl Orchestrator {
     }
 
     /// Gives back all that a run holds: first its tasks end, those that execute in `state`, then its own lease.
-    pub(super) fn end_body(&mut self, now: Time, id: ClaimId, state: State) {
+    pub(super) fn end_body(&mut self, now: Time, id: ClaimId, state: State, ended: Ended) {
         let Some(run) = self.runs.get(&id) else { return };
         let project = run.record.project.clone();
         let tasks = run.tasks.values().copied().collect();
         self.end_tasks(now, tasks, state, BODY_ENDED);
         let Some(lease) = self.leases.remove(&id) else { return };
-        self.gate.release(now, id, lease.fence, Ended::Stopped);
+        self.release(now, &lease, ended);
         self.silent.remove(&id);
-        self.fact(Fact::LeaseEnded(id));
         if let Some(worker) = lease.worker {
             self.workers.remove(&worker);
         } else if let Some(offers) = self.offers.get_mut(&project) {

@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::state::State;
 use crate::step::Wake;
 use crate::task_run::TaskRun;
-use mirab_core::{ClaimId, Gate, GateOptions, Limit, ResourceConfig, StoredLease, Time};
+use mirab_core::{ClaimId, Ended, Gate, GateOptions, Limit, ResourceConfig, StoredLease, Time};
 use std::collections::BTreeSet;
 
 impl Orchestrator {
@@ -20,17 +20,19 @@ impl Orchestrator {
 
     /// The same with the flows that are known already.
     #[must_use]
-    pub fn restore_declared(declared: Declarations, stored: Stored, now: Time) -> Self {
+    pub fn restore_declared(declared: Declarations, mut stored: Stored, now: Time) -> Self {
         let mut this = Self::empty(declared, &stored, now);
         let resources = this.resources_for(&stored);
         this.gate.withhold_starts();
         this.declare_paused(&resources);
-        this.remember_work(stored.runs, stored.tasks);
-        this.restore_leases(stored.leases);
+        this.remember_work(std::mem::take(&mut stored.runs), std::mem::take(&mut stored.tasks));
+        this.restore_leases(std::mem::take(&mut stored.leases));
         this.end_bodies_without_lease();
         this.line_up_all();
+        this.restore_delays();
         this.declare_all(resources);
         this.restore_buckets(&stored.buckets);
+        this.restore_learned(&stored);
         this.gate.resume_starts(now);
         this.set_timers();
         // What waits on was told of its first shortage when that wait began.
@@ -40,7 +42,7 @@ impl Orchestrator {
     }
 
     fn empty(declared: Declarations, stored: &Stored, now: Time) -> Self {
-        let gate = Gate::new(GateOptions { aging: declared.options.aging, ..GateOptions::default() });
+        let gate = Gate::new(gate_options(&declared.options));
         let mut this = Self {
             declared,
             gate,
@@ -61,6 +63,8 @@ impl Orchestrator {
             due_unknown: Default::default(),
             parked: Default::default(),
             joined: Vec::new(),
+            learned: Default::default(),
+            totals: Default::default(),
             timers: Default::default(),
             step: Default::default(),
         };
@@ -148,10 +152,10 @@ impl Orchestrator {
             kind: &lease.kind,
             takes: &lease.takes,
             covered: &lease.covered,
-            tokens: &[],
-            shortest: 10 * mirab_core::SECOND,
-            longest: None,
-            passed: &[],
+            tokens: &lease.tokens,
+            shortest: lease.shortest,
+            longest: lease.longest,
+            passed: &lease.passed,
             priority: lease.priority,
             parent: lease.parent,
             place: lease.place,
@@ -186,7 +190,7 @@ impl Orchestrator {
         }
         let runs: Vec<ClaimId> = self.runs.keys().filter(|id| lost(id, self)).copied().collect();
         for id in runs {
-            self.end_body(now, id, State::Crashed);
+            self.end_body(now, id, State::Crashed, Ended::Stopped);
             self.change_run(now, id, SERVER, |run| run.crash(now, reason));
         }
     }
@@ -223,6 +227,12 @@ impl Orchestrator {
     }
 }
 
+fn gate_options(options: &Options) -> GateOptions {
+    let default = GateOptions::default();
+    let assumed_duration = options.assumed_duration.unwrap_or(default.assumed_duration);
+    GateOptions { aging: options.aging, assumed_duration, ..default }
+}
+
 /// The cap of a flow that has one.
 fn cap_of(flow: &FlowSpec) -> Option<ResourceConfig> {
     flow.max_concurrent.map(|permits| ResourceConfig::semaphore(&cap_name(&flow.project, &flow.name), permits))
@@ -231,7 +241,7 @@ fn cap_of(flow: &FlowSpec) -> Option<ResourceConfig> {
 /// Names that stored work has or wants, but nothing declares any more. A flow's cap is 1 until the flow is found; anything else is
 /// paused: what waits for it is kept and can be seen.
 fn missing(known: &Gate, stored: &Stored) -> Vec<ResourceConfig> {
-    let held = stored.leases.iter().flat_map(|lease| &lease.takes);
+    let held = stored.leases.iter().flat_map(|lease| lease.takes.iter().chain(&lease.tokens));
     let wanted_by_runs = stored.runs.iter().flat_map(|run| &run.needs);
     let live_tasks = stored.tasks.iter().filter(|task| !task.state.is_terminal());
     let wanted = live_tasks.flat_map(|task| &task.needs);

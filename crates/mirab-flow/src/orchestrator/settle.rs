@@ -1,10 +1,10 @@
 //! What the gate decided becomes changes of state.
 use super::{DEFAULT_POOL, HAND_OFF, Orchestrator, POOL};
-use crate::records::{BucketRecord, Fact, LeaseRecord, Needs};
+use crate::records::{Fact, LeaseRecord, Needs};
 use crate::state::State;
 use crate::step::{Effect, Wake};
 use crate::task_run::failure_of;
-use mirab_core::{Blocked, ClaimId, Place, Refusal, Start, Submission, Time};
+use mirab_core::{Blocked, ClaimId, Name, Place, Refusal, Start, Submission, Time};
 
 pub(super) const GATE: &str = "gate";
 
@@ -16,6 +16,8 @@ impl Orchestrator {
                 self.admitted(now, start);
             } else if let Some((id, refusal)) = self.gate.poll_refused() {
                 self.refused(now, id, refusal);
+            } else if let Some((id, on)) = self.gate.poll_delayed() {
+                self.delayed(id, &on);
             } else {
                 break;
             }
@@ -63,7 +65,7 @@ impl Orchestrator {
 
     fn admitted(&mut self, now: Time, start: Start) {
         for (name, state) in &start.buckets {
-            self.fact(Fact::Bucket(BucketRecord { name: name.to_string(), state: *state }));
+            self.tell_bucket(name, *state);
         }
         if self.gate.lease(start.id) != Some(start.fence) {
             return; // It was withdrawn in the very step that admitted it.
@@ -103,8 +105,10 @@ impl Orchestrator {
         let Some(task) = self.tasks.get(&id) else { return };
         let Some(run) = self.runs.get(&task.record.run) else { return };
         let kind = format!("{}/{}/{}", run.record.project, run.record.flow, task.record.name);
-        let (place, parent) = (task.record.place, Some(task.record.parent));
-        self.keep_lease(lease_of(now, start, kind, run.record.priority, place, parent));
+        let (place, parent) = (task.record.place, task.record.parent);
+        // The gate gives a task the rank that the body around it started with.
+        let priority = self.leases.get(&parent).map_or(run.record.priority, |lease| lease.priority);
+        self.keep_lease(lease_of(now, start, kind, priority, place, Some(parent)));
     }
 
     pub(super) fn keep_lease(&mut self, lease: LeaseRecord) {
@@ -149,15 +153,13 @@ fn lease_of(
     parent: Option<ClaimId>,
 ) -> LeaseRecord {
     let place = place.unwrap_or_default();
-    let Start { id, fence, takes, covered, .. } = start;
-    let mut takes: Needs = takes.iter().map(|(name, units)| (name.to_string(), *units)).collect();
-    takes.sort();
+    let Start { id, fence, takes, covered, tokens, shortest, longest, passed, .. } = start;
     let covered = covered.iter().map(|(name, units, holder)| (name.to_string(), *units, *holder)).collect();
     LeaseRecord {
         id,
         fence,
         kind,
-        takes,
+        takes: owned(&takes),
         covered,
         priority,
         place,
@@ -165,7 +167,17 @@ fn lease_of(
         started_at: now,
         worker: None,
         request_id: None,
+        tokens: owned(&tokens),
+        shortest,
+        longest,
+        passed: passed.into_iter().map(|(id, name)| (id, name.to_string())).collect(),
     }
+}
+
+fn owned(units: &[(Name, u64)]) -> Needs {
+    let mut owned: Needs = units.iter().map(|(name, units)| (name.to_string(), *units)).collect();
+    owned.sort();
+    owned
 }
 
 pub(super) fn borrowed(needs: &[(String, u64)]) -> Vec<(&str, u64)> {

@@ -2,7 +2,7 @@
 use super::Orchestrator;
 use super::create::requested;
 use crate::error::Error;
-use crate::records::{Fact, Failure, Needs, TaskRecord};
+use crate::records::{Failure, Needs, TaskRecord};
 use crate::state::State;
 use crate::task_run::TaskRun;
 use mirab_core::{ClaimId, Ended, Fence, Refusal, Time};
@@ -141,7 +141,7 @@ impl Orchestrator {
         let worker = self.check_lease(lease, fence)?;
         let task = self.tasks.get(&id).filter(|task| task.record.run == lease).ok_or(Error::UnknownTask(id))?;
         match (task.state(), outcome) {
-            (State::Running, _) => self.task_body_ended(now, id, outcome, failure.unwrap_or_default(), &worker),
+            (State::Running, _) => self.task_body_ended(now, lease, id, outcome, failure.unwrap_or_default(), &worker),
             (State::Waiting | State::AwaitingRetry, Outcome::Cancelled) => {
                 self.end_tasks(now, vec![id], State::Cancelled, "given up")
             }
@@ -152,9 +152,18 @@ impl Orchestrator {
         Ok(task.map(|task| task.record.due_at.since(now)))
     }
 
-    fn task_body_ended(&mut self, now: Time, id: ClaimId, outcome: Outcome, failure: Failure, cause: &str) {
+    fn task_body_ended(
+        &mut self,
+        now: Time,
+        run: ClaimId,
+        id: ClaimId,
+        outcome: Outcome,
+        failure: Failure,
+        cause: &str,
+    ) {
         self.end_tasks(now, self.tasks_inside(id), State::Cancelled, "the enclosing task's body has ended");
-        self.release_task(now, id);
+        let stopped = outcome == Outcome::Cancelled || self.is_cancelling(run);
+        self.release_task(now, id, if stopped { Ended::Stopped } else { Ended::ByItself });
         self.change_task(now, id, cause, |task| match outcome {
             Outcome::Completed => task.enter(now, State::Completed).map(|()| "its body returned".into()),
             Outcome::Failed => task.fail(now, failure),
@@ -196,7 +205,7 @@ impl Orchestrator {
             }
         }
         for &id in &ids {
-            self.release_task(now, id);
+            self.release_task(now, id, Ended::Stopped);
             self.change_task(now, id, super::create::SERVER, |task| {
                 let to = if task.state() == State::Running { executing } else { State::Cancelled };
                 task.enter(now, to).map(|()| reason.into())
@@ -204,10 +213,9 @@ impl Orchestrator {
         }
     }
 
-    fn release_task(&mut self, now: Time, id: ClaimId) {
+    fn release_task(&mut self, now: Time, id: ClaimId, ended: Ended) {
         if let Some(lease) = self.leases.remove(&id) {
-            self.gate.release(now, id, lease.fence, Ended::Stopped);
-            self.fact(Fact::LeaseEnded(id));
+            self.release(now, &lease, ended);
         }
     }
 }
@@ -239,5 +247,6 @@ fn task_record(
         started_at: None,
         ended_at: None,
         error: None,
+        delayed: vec![],
     }
 }

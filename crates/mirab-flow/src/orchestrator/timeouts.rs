@@ -9,7 +9,7 @@ impl Orchestrator {
     pub fn poll_timeout(&self) -> Option<(Time, Wake)> {
         let tokens = self.gate.poll_timeout().map(|(at, reason)| match reason {
             TimeoutReason::Tokens { resource } => (at, Wake::Tokens(resource)),
-            TimeoutReason::Overrun => (at, Wake::Tokens(String::new())),
+            TimeoutReason::Overrun => (at, Wake::Overrun),
         });
         match (self.timers.first(), tokens) {
             (Some(timer), Some(tokens)) => Some(timer.min(tokens)),
@@ -35,7 +35,7 @@ impl Orchestrator {
             Wake::HandOff(run) => self.hand_off_lapsed(now, run),
             Wake::Lapse(run) => self.lease_lapsed(now, run),
             Wake::CancelGrace(run) => self.grace_is_over(run),
-            Wake::Tokens(_) | Wake::Store => {}
+            Wake::Tokens(_) | Wake::Overrun | Wake::Store => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Random histories: after every commit the orchestrator that is rebuilt from the store equals the one that wrote it.
 use crate::memory::Memory;
 use crate::world::*;
-use mirab_core::{ClaimId, Limit};
+use mirab_core::{ClaimId, Learner, Limit};
 use mirab_flow::*;
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn bodies(world: &World) -> Vec<Body> {
 fn act(world: &mut World, dice: &mut Dice) -> Result<(), StoreUnavailable> {
     let body = dice.pick(&bodies(world)).copied();
     let worker = WORKERS[dice.below(WORKERS.len())];
-    match dice.below(14) {
+    match dice.below(16) {
         0..3 => create(world, dice),
         3..5 => take(world, dice, worker),
         5 => body.map_or(Ok(()), |body| end_body(world, dice, body)),
@@ -71,6 +71,12 @@ fn act(world: &mut World, dice: &mut Dice) -> Result<(), StoreUnavailable> {
             dice.pick(&ids).map_or(Ok(()), |id| world.try_run(|o, now| o.cancel_run(now, *id, "api")).map(drop))
         }
         12 => limits(world, dice, worker),
+        13 => {
+            let (ids, priority) = (world.o().runs().map(|run| run.id).collect::<Vec<_>>(), dice.below(5) as i32 - 2);
+            dice.pick(&ids)
+                .map_or(Ok(()), |id| world.try_run(|o, now| o.set_priority(now, *id, priority, "api")).map(drop))
+        }
+        14 => body.map_or(Ok(()), |body| tokens(world, dice, body)),
         _ => {
             world.pass(seconds(1) / 4 * dice.below(24) as u64);
             Ok(())
@@ -130,13 +136,28 @@ fn end_task(world: &mut World, dice: &mut Dice, body: Body) -> Result<(), StoreU
     world.try_run(|o, now| o.end_task(now, body.id, body.fence, id, outcome, None)).map(drop)
 }
 
+/// A body says what it used of the bucket, or that the far side asked for a pause.
+fn tokens(world: &mut World, dice: &mut Dice, body: Body) -> Result<(), StoreUnavailable> {
+    let ids: Vec<ClaimId> = world.o().tasks_of(body.id).iter().map(|task| task.id).collect();
+    let (task, much) = (dice.pick(&ids).copied(), dice.below(5) as u64);
+    if dice.below(3) == 0 {
+        world.try_run(|o, now| o.cool_down(now, body.id, body.fence, task, "api", seconds(much))).map(drop)
+    } else {
+        world.try_run(|o, now| o.settle_tokens(now, body.id, body.fence, task, "api", much)).map(drop)
+    }
+}
+
 fn limits(world: &mut World, dice: &mut Dice, worker: &str) -> Result<(), StoreUnavailable> {
-    match dice.below(4) {
+    match dice.below(5) {
         0 => {
+            let burst = 3 + dice.below(2) as u64;
+            world.try_run(|o, now| o.set_limit(now, "api", bucket("api", 0.7, burst).limit)).map(drop)
+        }
+        1 => {
             let limit = Limit::Semaphore { permits: 2 + dice.below(3) as u64 };
             world.try_run(|o, now| o.set_limit(now, "db", limit)).map(drop)
         }
-        1 => world.try_run(|o, now| o.set_slots(now, 2 + dice.below(3) as u64)).map(drop),
+        2 => world.try_run(|o, now| o.set_slots(now, 2 + dice.below(3) as u64)).map(drop),
         _ => world.try_run(|o, now| o.worker_lost(now, worker, "gone")),
     }
 }
@@ -147,8 +168,15 @@ fn picture(o: &Orchestrator) -> String {
     let tasks: Vec<_> = runs.iter().flat_map(|run| o.tasks_of(run.id)).collect();
     let leases: Vec<_> =
         runs.iter().map(|run| run.id).chain(tasks.iter().map(|task| task.id)).filter_map(|id| o.lease(id)).collect();
+    let kinds = ["plain", "plain/load", "queued", "queued/load", "skipped", "cancelled"].map(|kind| {
+        let kind = format!("{PROJECT}/{kind}");
+        o.gate().durations(Learner::Kind(&kind))
+    });
+    let names =
+        ["db", "gpu", "api", "key:*"].map(|name| (o.gate().durations(Learner::Resource(name)), o.gate().most(name)));
+    let learned = (kinds, names, o.gate().bucket_state("api"));
     let live = (o.gate().line(10_000), o.resources(), o.demand(), o.leases_of_workers(), o.counters());
-    format!("{runs:#?}\n{tasks:#?}\n{leases:#?}\n{live:#?}")
+    format!("{runs:#?}\n{tasks:#?}\n{leases:#?}\n{live:#?}\n{learned:#?}")
 }
 
 fn rebuilt(world: &World) -> (Orchestrator, Step) {

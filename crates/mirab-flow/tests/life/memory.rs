@@ -1,6 +1,9 @@
 //! A journal in memory, whose commits and loads fail when they are told to.
 use mirab_core::ClaimId;
-use mirab_flow::{BucketRecord, EventRecord, Fact, Journal, LeaseRecord, ProjectRecord, RunRecord, Stored, TaskRecord};
+use mirab_flow::{
+    BucketRecord, DurationsRecord, EventRecord, Fact, Journal, LearnerKind, LeaseRecord, ProjectRecord, RunRecord,
+    Stored, TaskRecord,
+};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
@@ -11,7 +14,9 @@ pub struct Memory {
     pub tasks: BTreeMap<ClaimId, TaskRecord>,
     pub leases: BTreeMap<ClaimId, LeaseRecord>,
     pub events: Vec<EventRecord>,
-    buckets: BTreeMap<String, BucketRecord>,
+    pub buckets: BTreeMap<String, BucketRecord>,
+    pub durations: BTreeMap<(LearnerKind, String), DurationsRecord>,
+    pub totals: BTreeMap<String, u64>,
     settings: BTreeMap<String, String>,
     pub commits: u64,
     pub failing_commits: u32,
@@ -31,6 +36,8 @@ impl Memory {
                 self.events.push(event);
             }
             Fact::Bucket(bucket) => drop(self.buckets.insert(bucket.name.clone(), bucket)),
+            Fact::Durations(of) => drop(self.durations.insert((of.learner, of.name.clone()), of)),
+            Fact::Total(name, most) => drop(self.totals.insert(name, most)),
             Fact::Setting(key, value) => drop(self.settings.insert(key, value)),
             Fact::Counters(counters) => self.counters = counters,
         }
@@ -50,6 +57,8 @@ impl Memory {
             tasks: self.tasks.values().filter(|task| self.is_of_latest_attempt(task)).cloned().collect(),
             leases: self.leases.values().cloned().collect(),
             buckets: self.buckets.values().cloned().collect(),
+            durations: self.durations.values().cloned().collect(),
+            totals: self.totals.clone().into_iter().collect(),
             settings: self.settings.clone().into_iter().collect(),
             keys: keys.collect(),
         }

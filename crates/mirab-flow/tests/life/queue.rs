@@ -60,12 +60,14 @@ fn case_r8_a_waiting_task_is_in_the_line_with_its_holder() {
 fn work_that_is_held_back_says_for_whom() {
     let mut world = World::new(4, &[semaphore("db", 2)], vec![flow("nightly")]);
     world.submit_needing("nightly", &[("db", 1)]).unwrap();
+    // From now on the next one would end after the first, so that it would delay the large one.
+    world.pass(seconds(1));
     let big = world.submit_needing("nightly", &[("db", 2)]).unwrap();
     let small = world.submit_needing("nightly", &[("db", 1)]).unwrap();
     let rows = world.o().queue(world.now, 10).waiting;
     assert_eq!((rows[0].id, rows[1].id), (big, small));
     assert_eq!(rows[1].reason, "`db` has 1 free, kept for run 2 (nightly) ahead of it");
-    assert_eq!(rows[1].explanation.blocked_on[0].behind, Some(big));
+    assert_eq!(rows[1].explanation.blocked_on[0].behind, [big]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub struct ConfigFile {
     pub project: Option<String>,
     /// `[gate] aging` in nanoseconds.
     pub aging: Option<u64>,
-    /// `[gate] assumed_duration` in nanoseconds; has no effect yet.
+    /// `[gate] assumed_duration` in nanoseconds.
     pub assumed_duration: Option<u64>,
     /// `[resources]`.
     pub resources: Vec<DeclaredResource>,

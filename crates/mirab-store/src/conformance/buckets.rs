@@ -11,7 +11,7 @@ fn named(name: &str, seed: u64) -> BucketRecord {
 /// All 128 bits of a balance are kept; buckets come in order of name.
 pub fn come_back_whole<D: Driver>(driver: &mut D) {
     let extreme = |name: &str, scaled| {
-        let state = BucketState { scaled, scale: i128::MAX, at: Time(u64::MAX), cooling_until: Time(0) };
+        let state = BucketState { scaled, scale: i128::MAX, at: Time(u64::MAX), cooling_until: Time(u64::MAX) };
         BucketRecord { name: name.to_owned(), state }
     };
     let buckets = [extreme("", 0), extreme("api", i128::MIN), extreme("ğ", i128::MAX)];

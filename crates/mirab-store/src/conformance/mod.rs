@@ -3,6 +3,7 @@ pub mod atomicity;
 pub mod buckets;
 pub mod counters;
 pub mod events;
+pub mod learned;
 pub mod leases;
 pub mod runs;
 pub mod samples;
@@ -55,6 +56,7 @@ macro_rules! conformance_suite {
                 tasks: come_back_whole, only_those_of_the_latest_attempt_are_loaded, are_read_by_run;
                 leases: come_back_whole, end_once;
                 events: come_back_whole, are_paged_without_a_gap, are_never_replaced;
+                learned: durations_come_back, totals_are_replaced, come_back_whole;
                 buckets: come_back_whole, are_replaced;
                 counters: start_at_nothing, are_replaced, settings_and_projects_come_back_in_order;
                 atomicity: a_refused_group_leaves_nothing, the_last_fact_of_a_group_wins, nothing_is_a_commit;

@@ -1,8 +1,8 @@
 //! Records with awkward values, the same for the same seed.
 use mirab_core::{BucketState, ClaimId, Fence, Place, Time};
 use mirab_flow::{
-    BucketRecord, Counters, EventRecord, Failure, LeaseRecord, Needs, ProjectRecord, RunRecord, STATES, State,
-    TaskRecord,
+    BucketRecord, Counters, DurationsRecord, EventRecord, Failure, LearnerKind, LeaseRecord, Needs, ProjectRecord,
+    RunRecord, STATES, State, TaskRecord,
 };
 use serde_json::{Map, Value, json};
 
@@ -41,6 +41,10 @@ impl Dice {
 
     fn text(&mut self) -> String {
         TEXTS[self.roll(TEXTS.len())].to_owned()
+    }
+
+    fn texts(&mut self) -> Vec<String> {
+        (0..self.roll(3)).map(|_| self.text()).collect()
     }
 
     fn state(&mut self) -> State {
@@ -102,7 +106,7 @@ pub fn run(id: u64, dice: &mut Dice) -> RunRecord {
         function: dice.text(),
         params: dice.params(),
         priority: dice.rank(),
-        tags: (0..dice.roll(3)).map(|_| dice.text()).collect(),
+        tags: dice.texts(),
         needs: dice.needs(),
         state: dice.state(),
         message: dice.maybe(Dice::text),
@@ -120,6 +124,7 @@ pub fn run(id: u64, dice: &mut Dice) -> RunRecord {
         result: dice.maybe(Dice::value),
         error: dice.maybe(Dice::failure),
         idempotency_key: (id % 4 == 2).then(|| format!("key {}", id % 8)),
+        delayed: dice.texts(),
     }
 }
 
@@ -151,6 +156,7 @@ pub fn task(id: u64, run: u64, dice: &mut Dice) -> TaskRecord {
         started_at: dice.maybe(Dice::time),
         ended_at: dice.maybe(Dice::time),
         error: dice.maybe(Dice::failure),
+        delayed: dice.texts(),
     }
 }
 
@@ -169,6 +175,10 @@ pub fn lease(id: u64, dice: &mut Dice) -> LeaseRecord {
         started_at: dice.time(),
         worker: dice.maybe(Dice::text),
         request_id: dice.maybe(Dice::text),
+        tokens: dice.needs(),
+        shortest: dice.number(),
+        longest: dice.maybe(Dice::number),
+        passed: dice.needs().into_iter().map(|(name, id)| (ClaimId(id), name)).collect(),
     }
 }
 
@@ -194,8 +204,21 @@ pub fn bucket(dice: &mut Dice) -> BucketRecord {
     let scale = i128::from(dice.number()) * 1_000_000_000;
     BucketRecord {
         name: dice.text(),
-        state: BucketState { scaled, scale, at: dice.time(), cooling_until: mirab_core::Time(0) },
+        state: BucketState { scaled, scale, at: dice.time(), cooling_until: dice.time() },
     }
+}
+
+/// What something took of late.
+#[must_use]
+pub fn durations(dice: &mut Dice) -> DurationsRecord {
+    let learner = [LearnerKind::Kind, LearnerKind::Resource][dice.roll(2)];
+    DurationsRecord { learner, name: dice.text(), recent: (0..dice.roll(5)).map(|_| dice.number()).collect() }
+}
+
+/// A total: name and units.
+#[must_use]
+pub fn total(dice: &mut Dice) -> (String, u64) {
+    (dice.text(), dice.number())
 }
 
 /// A project.

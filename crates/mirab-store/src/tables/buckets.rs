@@ -6,12 +6,12 @@ use mirab_flow::BucketRecord;
 use rusqlite::{Connection, Result, Row, params};
 use std::sync::LazyLock;
 
-const COLUMNS: &str = "name, scaled, scale, at";
+const COLUMNS: &str = "name, scaled, scale, at, cooling_until";
 static PUT: LazyLock<String> = LazyLock::new(|| super::upsert("buckets", COLUMNS));
 
 pub(crate) fn put(conn: &Connection, bucket: &BucketRecord) -> Result<()> {
-    let BucketState { scaled, scale, at, .. } = bucket.state;
-    let values = params![bucket.name, scaled.to_string(), scale.to_string(), time(at)];
+    let BucketState { scaled, scale, at, cooling_until } = bucket.state;
+    let values = params![bucket.name, scaled.to_string(), scale.to_string(), time(at), time(cooling_until)];
     conn.prepare_cached(&PUT)?.execute(values).map(drop)
 }
 
@@ -27,7 +27,7 @@ fn read(row: &Row<'_>) -> Result<BucketRecord> {
             scaled: fields.word()?,
             scale: fields.word()?,
             at: fields.time()?,
-            cooling_until: mirab_core::Time(0),
+            cooling_until: fields.time()?,
         },
     })
 }

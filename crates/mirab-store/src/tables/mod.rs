@@ -1,12 +1,14 @@
 //! The SQL, one file a table. Statements of the writer are prepared once and kept.
 pub(crate) mod buckets;
 pub(crate) mod counters;
+pub(crate) mod durations;
 pub(crate) mod events;
 pub(crate) mod leases;
 pub(crate) mod projects;
 pub(crate) mod runs;
 pub(crate) mod settings;
 pub(crate) mod tasks;
+pub(crate) mod totals;
 
 use mirab_flow::{Fact, Stored};
 use rusqlite::{Connection, Params, Result, Row};
@@ -21,6 +23,8 @@ pub(crate) fn put(conn: &Connection, fact: &Fact) -> Result<()> {
         Fact::LeaseEnded(id) => leases::remove(conn, *id),
         Fact::Event(event) => events::insert(conn, event),
         Fact::Bucket(bucket) => buckets::put(conn, bucket),
+        Fact::Durations(durations) => durations::put(conn, durations),
+        Fact::Total(name, most) => totals::put(conn, name, *most),
         Fact::Setting(key, value) => settings::put(conn, key, value),
         Fact::Counters(counters) => counters::put(conn, *counters),
     }
@@ -35,6 +39,8 @@ pub(crate) fn load(conn: &Connection) -> Result<Stored> {
         tasks: tasks::live(conn)?,
         leases: leases::all(conn)?,
         buckets: buckets::all(conn)?,
+        durations: durations::all(conn)?,
+        totals: totals::all(conn)?,
         settings: settings::all(conn)?,
         keys: runs::keys(conn)?,
     })

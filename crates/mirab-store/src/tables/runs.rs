@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 const COLUMNS: &str = "id, project, flow, file, function, params, priority, tags, needs, state, message, attempt, \
                        failures, crashes, retries, retry_delay, crash_retries, place_seq, place_call, place_joined_at, \
                        created_at, due_at, started_at, ended_at, result, error_kind, error_message, error_traceback, \
-                       idempotency_key";
+                       idempotency_key, delayed";
 static PUT: LazyLock<String> = LazyLock::new(|| super::upsert("runs", COLUMNS));
 
 /// Not terminal. Word for word the condition of the index `runs_live`, or SQLite would not use it.
@@ -50,6 +50,7 @@ pub(crate) fn put(conn: &Connection, run: &RunRecord) -> Result<()> {
         error_message,
         error_traceback,
         run.idempotency_key,
+        json(&run.delayed)?,
     ];
     conn.prepare_cached(&PUT)?.execute(values).map(drop)
 }
@@ -163,5 +164,6 @@ fn read(row: &Row<'_>) -> Result<RunRecord> {
         result: fields.optional_json()?,
         error: fields.failure()?,
         idempotency_key: fields.plain()?,
+        delayed: fields.json()?,
     })
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 const COLUMNS: &str = "id, run, run_attempt, key, name, needs, parent, state, attempt, retries, retry_delay, place_seq, \
                        place_call, place_joined_at, created_at, due_at, started_at, ended_at, error_kind, \
-                       error_message, error_traceback";
+                       error_message, error_traceback, delayed";
 static PUT: LazyLock<String> = LazyLock::new(|| super::upsert("task_runs", COLUMNS));
 
 pub(crate) fn put(conn: &Connection, task: &TaskRecord) -> Result<()> {
@@ -36,6 +36,7 @@ pub(crate) fn put(conn: &Connection, task: &TaskRecord) -> Result<()> {
         error_kind,
         error_message,
         error_traceback,
+        json(&task.delayed)?,
     ];
     conn.prepare_cached(&PUT)?.execute(values).map(drop)
 }
@@ -83,5 +84,6 @@ fn read(row: &Row<'_>) -> Result<TaskRecord> {
         started_at: fields.optional_time()?,
         ended_at: fields.optional_time()?,
         error: fields.failure()?,
+        delayed: fields.json()?,
     })
 }

@@ -2,7 +2,8 @@
 use super::Home;
 use mirab_core::{BucketState, ClaimId, Fence, Place, Time};
 use mirab_flow::{
-    BucketRecord, Counters, EventRecord, Fact, Failure, Journal, LeaseRecord, RunRecord, State, TaskRecord,
+    BucketRecord, Counters, DurationsRecord, EventRecord, Fact, Failure, Journal, LearnerKind, LeaseRecord, RunRecord,
+    State, TaskRecord,
 };
 use rusqlite::types::Value;
 use serde_json::json;
@@ -63,12 +64,13 @@ fn runs() {
         result: Some(json!("r")),
         error: Some(failure()),
         idempotency_key: Some("k".into()),
+        delayed: vec!["d".into()],
     };
     let expected = "id=1 project=p flow=f file=f.py function=fn params={\"a\":1} priority=-2 tags=[\"t\"] \
                     needs=[[\"db\",3]] state=Running message=m attempt=4 failures=5 crashes=6 retries=7 retry_delay=8 \
                     crash_retries=9 place_seq=101 place_call=102 place_joined_at=103 created_at=10 due_at=11 \
                     started_at=12 ended_at=13 result=\"r\" error_kind=K error_message=M error_traceback=T \
-                    idempotency_key=k";
+                    idempotency_key=k delayed=[\"d\"]";
     assert_eq!(row(Fact::Run(Box::new(run)), "runs"), expected);
 }
 
@@ -92,10 +94,12 @@ fn tasks() {
         started_at: Some(Time(11)),
         ended_at: Some(Time(12)),
         error: Some(failure()),
+        delayed: vec!["d".into()],
     };
     let expected = "id=1 run=2 run_attempt=3 key=k name=n needs=[[\"db\",4]] parent=5 state=Failed attempt=6 retries=7 \
                     retry_delay=8 place_seq=101 place_call=102 place_joined_at=103 created_at=9 due_at=10 \
-                    started_at=11 ended_at=12 error_kind=K error_message=M error_traceback=T";
+                    started_at=11 ended_at=12 error_kind=K error_message=M error_traceback=T \
+                    delayed=[\"d\"]";
     assert_eq!(row(Fact::Task(Box::new(task)), "task_runs"), expected);
 }
 
@@ -113,14 +117,19 @@ fn leases() {
         started_at: Time(8),
         worker: Some("w".into()),
         request_id: Some("r".into()),
+        tokens: units("api", 9),
+        shortest: 10,
+        longest: Some(11),
+        passed: vec![(ClaimId(12), "p".into())],
     };
     let expected = "id=1 fence=2 kind=k takes=[[\"db\",3]] covered=[[\"gpu\",4,5]] priority=-6 place_seq=101 place_call=102 \
-                    place_joined_at=103 parent=7 started_at=8 worker=w request_id=r";
+                    place_joined_at=103 parent=7 started_at=8 worker=w request_id=r tokens=[[\"api\",9]] shortest=10 \
+                    longest=11 passed=[[12,\"p\"]]";
     assert_eq!(row(Fact::Lease(lease), "leases"), expected);
 }
 
 #[test]
-fn events_buckets_and_counters() {
+fn the_small_tables() {
     let event = EventRecord {
         seq: 1,
         at: Time(2),
@@ -132,9 +141,12 @@ fn events_buckets_and_counters() {
         cause: "c".into(),
     };
     assert_eq!(row(Fact::Event(event), "events"), "seq=1 at=2 run=3 task=4 kind=k state=Waiting reason=r cause=c");
-    let state = BucketState { scaled: -1, scale: 2, at: Time(3), cooling_until: Time(0) };
+    let state = BucketState { scaled: -1, scale: 2, at: Time(3), cooling_until: Time(4) };
     let bucket = BucketRecord { name: "n".into(), state };
-    assert_eq!(row(Fact::Bucket(bucket), "buckets"), "name=n scaled=-1 scale=2 at=3");
+    assert_eq!(row(Fact::Bucket(bucket), "buckets"), "name=n scaled=-1 scale=2 at=3 cooling_until=4");
+    let durations = DurationsRecord { learner: LearnerKind::Resource, name: "n".into(), recent: vec![1, 2] };
+    assert_eq!(row(Fact::Durations(durations), "durations"), "learner=resource name=n recent=[1,2]");
+    assert_eq!(row(Fact::Total("n".into(), 5), "totals"), "name=n most=5");
     let counters = Counters { next_id: 1, next_seq: 2, next_fence: 3, next_event: 4 };
     assert_eq!(row(Fact::Counters(counters), "counters"), "id=0 next_id=1 next_seq=2 next_fence=3 next_event=4");
 }

@@ -1,6 +1,8 @@
 //! Random histories, cut after every group: what is read after a restart is exactly what was committed.
 use super::Home;
-use crate::conformance::samples::{Dice, bucket, counters, event, lease, project, run, setting, task};
+use crate::conformance::samples::{
+    Dice, bucket, counters, durations, event, lease, project, run, setting, task, total,
+};
 use crate::{MemoryStore, RunFilter, SqliteStore};
 use mirab_core::ClaimId;
 use mirab_flow::{Fact, Journal};
@@ -11,7 +13,7 @@ use proptest::prelude::*;
 const IDS: u64 = 12;
 
 fn fact() -> impl Strategy<Value = Fact> {
-    (0..9_u8, 0..IDS, any::<u64>(), 1..40_u64).prop_map(|(kind, id, seed, seq)| {
+    (0..11_u8, 0..IDS, any::<u64>(), 1..40_u64).prop_map(|(kind, id, seed, seq)| {
         let mut dice = Dice::new(seed);
         match kind {
             0 => Fact::Project(project(&mut dice)),
@@ -21,7 +23,12 @@ fn fact() -> impl Strategy<Value = Fact> {
             4 => Fact::LeaseEnded(ClaimId(id)),
             5 => Fact::Event(event(seq, id, &mut dice)),
             6 => Fact::Bucket(bucket(&mut dice)),
-            7 => {
+            7 => Fact::Durations(durations(&mut dice)),
+            8 => {
+                let (name, most) = total(&mut dice);
+                Fact::Total(name, most)
+            }
+            9 => {
                 let (key, value) = setting(&mut dice);
                 Fact::Setting(key, value)
             }
