@@ -2,20 +2,20 @@
 use std::borrow::Borrow;
 // The only hash map of the crate: its hasher is fixed and it is never iterated.
 #[expect(clippy::disallowed_types, reason = "wrapped here so that it cannot be iterated; the hasher is fixed")]
-type Map<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<Mixer>>;
+type Map<K, V, H> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<H>>;
 use std::hash::{Hash, Hasher};
 
 /// A hash map without iteration and with a fixed hasher.
 #[derive(Clone, Debug)]
-pub(crate) struct Lookup<K, V>(Map<K, V>);
+pub(crate) struct Lookup<K, V, H = Mixer>(Map<K, V, H>);
 
-impl<K, V> Default for Lookup<K, V> {
+impl<K, V, H> Default for Lookup<K, V, H> {
     fn default() -> Self {
         Self(Map::default())
     }
 }
 
-impl<K: Eq + Hash, V> Lookup<K, V> {
+impl<K: Eq + Hash, V, H: Hasher + Default> Lookup<K, V, H> {
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -90,5 +90,31 @@ impl Hasher for Mixer {
 
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 32)
+    }
+}
+
+/// A lookup by numbers that are mostly given one after the other: what is near in number is near in memory.
+pub(crate) type NearLookup<K, V> = Lookup<K, V, Near>;
+
+/// A hasher for one number, that keeps neighbours together. Numbers with any power of two between them are spread all the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Near(u64);
+
+impl Hasher for Near {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = self.0.rotate_left(32) ^ value;
+    }
+
+    /// The low bits say where to look first; the high ones tell apart what is found there.
+    fn finish(&self) -> u64 {
+        let number = self.0;
+        let place = number.wrapping_add(number >> 10).wrapping_add(number >> 20).wrapping_add(number >> 40);
+        place ^ (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & (0x7f << 57))
     }
 }

@@ -30,7 +30,7 @@ mod views;
 use crate::api::{Counters, Name, Start, TimeoutReason, Units};
 use crate::config::DEFAULT_SHARD;
 use crate::ids::{ClaimId, Fence};
-use crate::lookup::Lookup;
+use crate::lookup::{Lookup, NearLookup};
 use crate::rank::{Head, Rank};
 use crate::refusal::Refusal;
 use crate::slab::Slab;
@@ -84,12 +84,12 @@ pub struct Gate {
     by_key: Lookup<Arc<ClassKey>, ClassIx>,
     /// The key of the claim being submitted; its memory serves the next one.
     asked: ClassKey,
-    waiting: Lookup<ClaimId, Waiting>,
+    waiting: NearLookup<ClaimId, Waiting>,
     leases: Slab<Lease>,
-    lease_by_id: Lookup<ClaimId, LeaseIx>,
+    lease_by_id: NearLookup<ClaimId, LeaseIx>,
     /// Leases that have something running or waiting inside.
     parents: BTreeSet<ClaimId>,
-    delays: Lookup<ClaimId, delay::Delay>,
+    delays: NearLookup<ClaimId, delay::Delay>,
     /// Claims that were passed in this step.
     newly_passed: Vec<ClaimId>,
     /// Heads of all classes that could start as things are.
