@@ -143,6 +143,13 @@ impl Gate {
         list
     }
 
+    /// True when no claim that could start as things are ranks above `rank`.
+    pub(super) fn is_first(&mut self, rank: Rank) -> bool {
+        let Self { heads, classes, .. } = self;
+        let holds = |head: Head| classes.get(head.class()).is_some_and(|class| class.is_startable_as(head));
+        heads.best(holds).is_none_or(|best| best.rank() >= rank)
+    }
+
     /// The first waiter of a resource, if it ranks above `rank`.
     fn first_above(&mut self, at: ResourceIx, rank: Rank) -> Option<Head> {
         let Self { above, heads, classes, resources, stamp, .. } = self;

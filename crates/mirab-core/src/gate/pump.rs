@@ -115,8 +115,13 @@ impl Gate {
         }
         self.passing.clear();
         let rank = self.classes[class].head;
+        // Where it ranks first of all, and all ask for the same, nobody is protected from it: the common case.
+        let is_first = self.is_first(rank);
         for index in 0..self.classes[class].key.needs.len() {
             let (resource, _) = self.classes[class].key.needs[index];
+            if is_first && self.resources[resource].line.as_ref().is_none_or(|line| line.shelves.len() == 1) {
+                continue;
+            }
             for (index, guard) in self.guards(resource, rank).into_iter().enumerate() {
                 let Some(guard) = guard.filter(|guard| guard.rank < rank) else { continue };
                 if !self.may_pass(class, resource, index) {
@@ -149,15 +154,18 @@ impl Gate {
         if std::mem::take(&mut self.classes[class].startable) {
             self.set_startable(class, false);
         }
-        self.note_change(class);
         let Class { queue, key, .. } = &self.classes[class];
         let Some((seat, _)) = queue.first() else {
+            self.note_change(class);
             self.emptied(class);
             return;
         };
         let head = seat.rank(key.priority, self.options.aging);
         self.classes[class].head = head;
         self.refresh(class);
+        if !self.classes[class].startable {
+            self.note_change(class);
+        }
     }
 
     /// Reads anew whether the head of a class could start as things are, and files it by that.
@@ -172,9 +180,9 @@ impl Gate {
             return;
         }
         self.stamp += 1;
+        self.note_change(class);
         self.classes[class].startable = startable;
         self.set_startable(class, startable);
-        self.note_change(class);
         // What is short now stays short until the resource is touched: no need to look at it again in this step.
         let short = || self.short(class).map_or(Filed::Ready, Filed::Short);
         self.file(class, if startable { short() } else { Filed::Aside });
