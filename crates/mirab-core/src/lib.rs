@@ -28,6 +28,7 @@ mod rank;
 mod rate;
 mod refusal;
 mod slab;
+mod template;
 mod time;
 
 pub use api::*;
@@ -38,4 +39,5 @@ pub use ids::{ClaimId, Fence, Place};
 pub use name::{check_declared, check_requested, is_reserved, near_names};
 pub use rate::Rate;
 pub use refusal::{InCircle, Refusal};
+pub use template::{Template, is_template};
 pub use time::{SECOND, Time};

@@ -63,7 +63,9 @@ fn check_plain(name: &str) -> Result<String, Refusal> {
         return wrong("the name has a control character, expected printable text");
     }
     if clean.contains(['{', '}']) {
-        return wrong("`{` and `}` are for templates, which are not there yet: use a plain name");
+        return wrong(
+            "`{` and `}` are for names that hold parameters, which only flows and tasks ask for: use a plain name",
+        );
     }
     if is_reserved(&clean) {
         return wrong("names that begin with `pool:`, `flow:` or `backfill:` are the product's own, choose another");
