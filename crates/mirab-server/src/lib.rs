@@ -13,6 +13,7 @@ mod engine_process;
 mod engine_table;
 mod home;
 mod host;
+mod limits;
 mod loaded;
 mod log_file;
 mod near;

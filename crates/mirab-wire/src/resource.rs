@@ -30,6 +30,50 @@ pub struct Resource {
     pub origin: Option<String>,
 }
 
+/// Body of `PUT` and `PATCH /api/resources/{name}`. `PUT` says all that the kind needs, `PATCH` what is to change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResourceChange {
+    /// `semaphore` or `token_bucket`; where it is left out, what the other fields say.
+    pub kind: Option<String>,
+    /// Units at once; 0 pauses. For a semaphore.
+    pub permits: Option<u64>,
+    /// Units per second, above 0. For a token bucket.
+    pub rate: Option<f64>,
+    /// Most tokens, at least 1. For a token bucket.
+    pub burst: Option<u64>,
+    /// Shard it belongs to; `default` where it is left out.
+    pub shard: Option<String>,
+}
+
+/// Answer of `GET /api/resources/{name}/resolve`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Resolution {
+    /// The name asked for.
+    pub name: String,
+    /// The declaration that wins.
+    pub declared_as: String,
+    /// Why, in words.
+    pub why: String,
+    /// Where the winner is declared.
+    pub origin: Option<String>,
+    /// Kind and limit that this name has for itself.
+    pub limit: String,
+    /// Other declarations that match, the nearest first.
+    pub losers: Vec<Loser>,
+}
+
+/// A declaration that matches a name, and does not win.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Loser {
+    /// The pattern.
+    pub declared_as: String,
+    /// Why it does not win, in words.
+    pub why: String,
+    /// Where it is declared.
+    pub origin: Option<String>,
+}
+
 /// Answer of `GET /api/resources`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ResourceList {

@@ -143,18 +143,11 @@ impl Gate {
         if self.elsewhere.remove(name).is_some() {
             return Ok(());
         }
-        let declared = *self.declared_by_name.get(name).ok_or_else(|| self.unknown(name))?;
         self.advance(now);
-        let instances = self.instances(declared);
-        let using = |at: &ResourceIx| self.resources[*at].holders.len() as u64 + u64::from(self.resources[*at].users);
-        let holders: u64 = instances.iter().map(using).sum();
-        let waiters: u64 = instances.iter().map(|at| self.waiters(*at)).sum();
-        if holders + waiters > 0 {
-            self.pump();
-            return Err(Refusal::ResourceInUse { name: name.into(), holders, waiters });
-        }
         self.pump();
-        for at in instances {
+        self.check_removal(name)?;
+        let declared = *self.declared_by_name.get(name).ok_or_else(|| self.unknown(name))?;
+        for at in self.instances(declared) {
             self.remove_kept(at);
             self.remove_resource(at);
         }
@@ -162,6 +155,25 @@ impl Gate {
         self.declared_by_name.remove(name);
         self.patterns.remove(name);
         Ok(())
+    }
+
+    /// Would [`Gate::remove`] be refused as things are?
+    ///
+    /// # Errors
+    /// The same.
+    pub fn check_removal(&self, name: &str) -> Result<(), Refusal> {
+        if self.elsewhere.contains_key(name) {
+            return Ok(());
+        }
+        let declared = *self.declared_by_name.get(name).ok_or_else(|| self.unknown(name))?;
+        let instances = self.instances(declared);
+        let using = |at: &ResourceIx| self.resources[*at].holders.len() as u64 + u64::from(self.resources[*at].users);
+        let holders: u64 = instances.iter().map(using).sum();
+        let waiters: u64 = instances.iter().map(|at| self.waiters(*at)).sum();
+        match holders + waiters {
+            0 => Ok(()),
+            _ => Err(Refusal::ResourceInUse { name: name.into(), holders, waiters }),
+        }
     }
 
     fn remove_resource(&mut self, at: ResourceIx) {

@@ -55,4 +55,25 @@ impl Orchestrator {
         self.settle(now);
         Ok(())
     }
+
+    /// Takes the declaration of a resource or a pattern away, in memory.
+    ///
+    /// # Errors
+    /// `UnknownResource`, or `ResourceInUse` while it is held or waited for.
+    pub fn remove_resource(&mut self, now: Time, name: &str) -> Result<(), Refusal> {
+        let now = self.advance(now);
+        let name = check_declared(name)?;
+        self.gate.remove(now, &name)?;
+        self.declared.options.resources.retain(|known| known.name != name);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Would [`Orchestrator::remove_resource`] be refused as things are?
+    ///
+    /// # Errors
+    /// The same.
+    pub fn check_removal(&self, name: &str) -> Result<(), Refusal> {
+        self.gate.check_removal(&check_declared(name)?)
+    }
 }

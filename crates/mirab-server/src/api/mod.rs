@@ -6,6 +6,7 @@ mod extract;
 mod flows;
 mod health;
 mod leases;
+mod limits;
 mod pools;
 mod problem;
 mod projects;
@@ -18,6 +19,7 @@ mod why;
 
 use crate::catalog::Catalog;
 use crate::host::Host;
+use crate::limits::Limits;
 use crate::projects::Projects;
 use crate::supervisor::Supervisor;
 use crate::wakers::Wakers;
@@ -45,6 +47,7 @@ pub(crate) struct App {
     pub supervisor: Supervisor,
     pub catalog: Arc<RwLock<Catalog>>,
     pub projects: Projects,
+    pub limits: Limits,
     pub max_engines_ceiling: u64,
     pub access: Access,
     /// True once the server is to end: long polls answer then.
@@ -70,7 +73,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(tasks::end_claim))
         .routes(routes!(queue::list));
     api.routes(routes!(resources::list))
-        .routes(routes!(resources::get))
+        .routes(routes!(resources::get, limits::put, limits::patch, limits::delete))
+        .routes(routes!(limits::resolve))
         .routes(routes!(flows::list))
         .routes(routes!(flows::get))
         .routes(routes!(projects::add))

@@ -29,7 +29,7 @@ fn status_of(code: &str) -> StatusCode {
         "ResourceDeadlock" | "InvalidParams" | "InvalidConfig" => StatusCode::UNPROCESSABLE_ENTITY,
         "BadRequest" => StatusCode::BAD_REQUEST,
         "Unauthorized" => StatusCode::UNAUTHORIZED,
-        "ResourceInUse" | "StaleLease" => StatusCode::CONFLICT,
+        "ResourceInUse" | "ConfigConflict" | "StaleLease" => StatusCode::CONFLICT,
         "QueueFull" => StatusCode::TOO_MANY_REQUESTS,
         "StoreUnavailable" => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
@@ -50,6 +50,11 @@ impl ApiError {
     /// A `mirab.toml` cannot be used, or not together with the others.
     pub fn invalid_config(detail: String) -> Self {
         Self { code: "InvalidConfig", detail }
+    }
+
+    /// A file was edited by hand and says something else.
+    pub fn config_conflict(detail: String) -> Self {
+        Self { code: "ConfigConflict", detail }
     }
 
     /// No run has this id.
@@ -103,6 +108,12 @@ impl ApiError {
 impl From<mirab_flow::Error> for ApiError {
     fn from(error: mirab_flow::Error) -> Self {
         Self { code: error.code(), detail: error.to_string() }
+    }
+}
+
+impl From<mirab_core::Refusal> for ApiError {
+    fn from(refusal: mirab_core::Refusal) -> Self {
+        Self { code: refusal.code(), detail: refusal.to_string() }
     }
 }
 

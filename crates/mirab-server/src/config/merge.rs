@@ -52,6 +52,12 @@ impl Declarations {
         self.by_name.values().map(|resource| resource.config.clone()).collect()
     }
 
+    /// The declaration of exactly this name or pattern.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<ResourceConfig> {
+        self.by_name.get(name).map(|resource| resource.config.clone())
+    }
+
     /// Where the name or pattern was declared, as `/srv/shop/mirab.toml:3`.
     #[must_use]
     pub fn origin(&self, declared_as: &str) -> Option<String> {
@@ -64,7 +70,8 @@ impl Declarations {
     }
 }
 
-fn describe(config: &ResourceConfig) -> String {
+/// A limit in words.
+pub(crate) fn describe(config: &ResourceConfig) -> String {
     let limit = match config.limit {
         Limit::Semaphore { permits } => format!("a semaphore of {permits}"),
         Limit::TokenBucket { rate, burst } => {

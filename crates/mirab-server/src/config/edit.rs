@@ -1,0 +1,209 @@
+//! Changes one entry of `[resources]` in the text of a `mirab.toml`: everything else stays as its author wrote it.
+use super::error::ConfigError;
+use mirab_core::{DEFAULT_SHARD, Limit, ResourceConfig, check_declared};
+use std::io::Write;
+use std::path::Path;
+use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+/// The text with the resource declared as `config`. A short form stays short while it can, a whole rate stays whole.
+///
+/// # Errors
+/// When the text is no TOML, or `resources` is no table.
+pub fn set_resource(text: &str, config: &ResourceConfig) -> Result<String, ConfigError> {
+    let mut document = parse(text)?;
+    let resources = document.entry("resources").or_insert_with(|| Item::Table(Table::new()));
+    let resources = resources.as_table_like_mut().ok_or_else(|| ConfigError::of("resources is no table"))?;
+    let key = key_of(resources, &config.name).unwrap_or_else(|| config.name.clone());
+    match resources.get_mut(&key) {
+        Some(item) => change(item, config),
+        None => _ = resources.insert(&key, Item::Value(fresh(config))),
+    }
+    Ok(document.to_string())
+}
+
+/// The text without the resource; unchanged when it is not declared there.
+///
+/// # Errors
+/// When the text is no TOML.
+pub fn remove_resource(text: &str, name: &str) -> Result<String, ConfigError> {
+    let mut document = parse(text)?;
+    if let Some(resources) = document.get_mut("resources").and_then(Item::as_table_like_mut)
+        && let Some(key) = key_of(resources, name)
+    {
+        resources.remove(&key);
+    }
+    Ok(document.to_string())
+}
+
+/// Writes a file so that a crash leaves the old text or the new one: a new file beside it takes its place. Its permissions are kept.
+///
+/// # Errors
+/// What the system says.
+pub fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
+    // A link stays a link: what it points to is what is written.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let beside = path.with_extension("toml.new");
+    let written = (|| {
+        let mut file = std::fs::File::create(&beside)?;
+        if let Ok(old) = std::fs::metadata(&path) {
+            file.set_permissions(old.permissions())?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, &path)?;
+        path.parent().map_or(Ok(()), |dir| std::fs::File::open(dir)?.sync_all())
+    })();
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+fn parse(text: &str) -> Result<DocumentMut, ConfigError> {
+    text.parse().map_err(|error: toml_edit::TomlError| ConfigError::of(error.message().trim().replace('\n', ", ")))
+}
+
+/// The key as it is written; names are compared trimmed and in NFC.
+fn key_of(resources: &dyn TableLike, name: &str) -> Option<String> {
+    let same = |key: &str| check_declared(key).is_ok_and(|known| known == name);
+    resources.iter().map(|(key, _)| key.to_owned()).find(|key| same(key))
+}
+
+fn change(item: &mut Item, config: &ResourceConfig) {
+    match item.as_table_like_mut() {
+        Some(table) => fill(table, config),
+        None => {
+            let decor = item.as_value().map(|value| value.decor().clone());
+            let mut value = fresh(config);
+            if let Some(decor) = decor {
+                *value.decor_mut() = decor;
+            }
+            *item = Item::Value(value);
+        }
+    }
+}
+
+fn fresh(config: &ResourceConfig) -> Value {
+    match config.limit {
+        Limit::Semaphore { permits } if config.shard == DEFAULT_SHARD => Value::from(whole(permits)),
+        _ => {
+            let mut table = InlineTable::new();
+            fill(&mut table, config);
+            Value::InlineTable(table)
+        }
+    }
+}
+
+fn fill(table: &mut dyn TableLike, config: &ResourceConfig) {
+    match config.limit {
+        Limit::Semaphore { permits } => {
+            put(table, "kind", Value::from("semaphore"));
+            put(table, "permits", Value::from(whole(permits)));
+            table.remove("rate");
+            table.remove("burst");
+        }
+        Limit::TokenBucket { rate, burst } => {
+            put(table, "kind", Value::from("token_bucket"));
+            let was_whole = table.get("rate").is_some_and(Item::is_integer);
+            let rate = rate.as_f64();
+            #[expect(clippy::cast_possible_truncation, reason = "a whole rate that is written as one")]
+            let rate = if was_whole && rate.fract() == 0.0 { Value::from(rate as i64) } else { Value::from(rate) };
+            put(table, "rate", rate);
+            put(table, "burst", Value::from(whole(burst)));
+            table.remove("permits");
+        }
+    }
+    if config.shard != DEFAULT_SHARD {
+        put(table, "shard", Value::from(config.shard.as_str()));
+    }
+}
+
+/// Puts a value in the place of another with the spaces and comments around it; one that is the same stays as it is written.
+fn put(table: &mut dyn TableLike, key: &str, mut value: Value) {
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) => {
+            let same = match (&*old, &value) {
+                (Value::String(a), Value::String(b)) => a.value() == b.value(),
+                (Value::Integer(a), Value::Integer(b)) => a.value() == b.value(),
+                (Value::Float(a), Value::Float(b)) => a.value() == b.value(),
+                _ => false,
+            };
+            if !same {
+                *value.decor_mut() = old.decor().clone();
+                *old = value;
+            }
+        }
+        None => _ = table.insert(key, Item::Value(value)),
+    }
+}
+
+/// TOML counts up to 2^63 - 1.
+fn whole(units: u64) -> i64 {
+    i64::try_from(units).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mirab_core::Rate;
+
+    const FILE: &str = "\
+# the water master's limits
+[server]
+port = 4747            # fixed
+
+[resources]
+db  = 4                # the shared database
+gpu = { kind = \"semaphore\", permits = 4 }   # two cards
+api = { kind = \"token_bucket\", rate = 50.0, burst = 1_00 }
+slow = { kind = \"token_bucket\", rate = 5, burst = 10 }
+
+[resources.\"eu/api\"]
+kind = \"token_bucket\"  # of the contract
+rate = 25.0
+burst = 50
+";
+
+    fn bucket(name: &str, units: u64, seconds: u64, burst: u64) -> ResourceConfig {
+        let limit = Limit::TokenBucket { rate: Rate::per(units, seconds).unwrap(), burst };
+        ResourceConfig { limit, ..ResourceConfig::semaphore(name, 1) }
+    }
+
+    fn changed(config: &ResourceConfig, old: &str, new: &str) {
+        assert_eq!(set_resource(FILE, config).unwrap(), FILE.replace(old, new));
+    }
+
+    #[test]
+    fn case_r16_comments_and_style_stay() {
+        changed(&ResourceConfig::semaphore("db", 7), "db  = 4  ", "db  = 7  ");
+        changed(&ResourceConfig::semaphore("gpu", 2), "permits = 4", "permits = 2");
+        changed(&bucket("api", 125, 2, 100), "rate = 50.0", "rate = 62.5");
+        changed(&bucket("slow", 7, 1, 10), "rate = 5,", "rate = 7,");
+        changed(&bucket("eu/api", 25, 1, 60), "burst = 50", "burst = 60");
+        changed(&ResourceConfig::semaphore("gpu", 4), "", "");
+    }
+
+    #[test]
+    fn new_names_and_files() {
+        let text = set_resource("", &ResourceConfig::semaphore("a b", 3)).unwrap();
+        assert_eq!(text, "[resources]\n\"a b\" = 3\n");
+        let text = set_resource(&text, &bucket("api:*", 1, 2, 5)).unwrap();
+        assert_eq!(text, "[resources]\n\"a b\" = 3\n\"api:*\" = { kind = \"token_bucket\", rate = 0.5, burst = 5 }\n");
+        assert_eq!(remove_resource(&text, "api:*").unwrap(), "[resources]\n\"a b\" = 3\n");
+        assert_eq!(remove_resource(&text, "other").unwrap(), text);
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mirab.toml");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        write_file(&path, "new").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(write_file(&dir.path().join("missing/mirab.toml"), "x").is_err());
+    }
+}
