@@ -19,6 +19,7 @@ const CODES: &[&str] = &[
     "UnknownRun",
     "UnknownTask",
     "StaleLease",
+    "RunEnded",
     "QueueFull",
     "StoreUnavailable",
     "InvalidParams",

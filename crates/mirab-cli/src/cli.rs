@@ -1,5 +1,5 @@
 //! The command line as a whole: arguments to a subcommand, its failure to an exit code.
-use crate::commands::{cancel, flows, ps, queue, resources, run as offline, serve, submit, why};
+use crate::commands::{cancel, flows, priority, ps, queue, resources, run as offline, serve, submit, why};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -48,6 +48,7 @@ enum Command {
     Resources(resources::Args),
     Flows(flows::Args),
     Cancel(cancel::Args),
+    Priority(priority::Args),
 }
 
 /// Runs the command with the arguments after its name, and gives its exit code. `python` is the interpreter for engines
@@ -87,6 +88,7 @@ fn dispatch(command: Command, session: &mut Session) -> Result<Exit, Failure> {
         Command::Resources(args) => resources::execute(&args, session),
         Command::Flows(args) => flows::execute(&args, session),
         Command::Cancel(args) => cancel::execute(&args, session),
+        Command::Priority(args) => priority::execute(&args, session),
     }
 }
 

@@ -13,9 +13,10 @@ fn waiting() -> Value {
     json!({
         "id": 42, "kind": "task", "run_id": 41, "project": "shop", "name": "nightly/load", "state": "AwaitingResource",
         "priority": 5, "position": 1, "since": ago(192.0), "reason": "waits for 1 of db, held by run 40",
+        "promise": {"at": ago(-63.0), "earliest": ago(-31.0), "latest": ago(-121.0), "decided_by": "db", "known": 3, "assumed": 0},
         "blocked_on": [{
-            "resource": "db", "need": 1, "free": 0, "capacity": 7, "holders_total": 7, "behind": 39, "ahead": 3,
-            "tokens_at": null,
+            "resource": "db", "need": 1, "free": 0, "capacity": 7, "holders_total": 7, "behind": [39], "ahead": 3,
+            "tokens_at": null, "passed_by": [44, 45],
             "holders": [
                 {"id": 40, "kind": "run", "run_id": 40, "name": "hourly", "units": 2, "since": ago(7_200.0)},
                 {"id": 38, "kind": "task", "run_id": 37, "name": "hourly/load", "units": 1, "since": ago(65.0)},
@@ -105,10 +106,10 @@ fn why_shows_where_a_failed_run_failed() {
 #[test]
 fn why_names_holders_and_those_ahead() {
     let bucket = json!({
-        "resource": "api", "need": 5, "free": 2, "capacity": 100, "holders": [], "holders_total": 0, "behind": null,
-        "ahead": 1000, "tokens_at": ago(-63.0),
+        "resource": "api", "need": 5, "free": 2, "capacity": 100, "holders": [], "holders_total": 0, "behind": [39, 38],
+        "ahead": 1000, "tokens_at": ago(-63.0), "passed_by": [],
     });
-    let first = with(bucket.clone(), json!({"resource": "api:eu", "ahead": 0}));
+    let first = with(bucket.clone(), json!({"resource": "api:eu", "behind": [], "ahead": 0}));
     let mut task = waiting();
     task["blocked_on"].as_array_mut().unwrap().extend([bucket, first]);
     let why = why("run", json!({"state": "Running", "reason": "1 of its tasks waits", "waiting": [task]}));
@@ -119,14 +120,17 @@ fn why_names_holders_and_those_ahead() {
             "run 41 is Running: 1 of its tasks waits",
             "  task 42 (shop/nightly/load) of run 41: number 1 in line, priority 5, waiting for 3 min 12 s",
             "  waits for 1 of db, held by run 40",
+            "  expected to start in 1 min 2 s, between 30 s and 2 min from now, when db is free (durations known of 3 holders)",
             "    db: needs 1, 0 of 7 free",
             "      held by run 40 (hourly): 2 units, taken 2 h ago",
             "      held by task 38 of run 37 (hourly/load): 1 unit, taken 1 min 5 s ago",
             "      held by 5 more: `mirab resources db` lists them",
             "      must not pass 39, which waits for it too",
             "      3 ahead of it in line",
+            "      passed by 44, 45 while it waited",
             "    api: needs 5, 2 of 100 free",
-            "      1,000 or more ahead of it in line",
+            "      must not pass 39, 38, which wait for it too",
+            "      1,000+ ahead of it in line",
             "    api:eu: needs 5, 2 of 100 free",
             "      its tokens will have come in 1 min 2 s",
         ],
@@ -212,4 +216,14 @@ fn json_is_the_wire_on_one_line() {
     let said = Scripted::saying(200, body.clone()).mirab("resources --json");
     assert_eq!(said.out.lines().count(), 1);
     assert_eq!(serde_json::from_str::<Value>(&said.out).unwrap(), body);
+}
+
+#[test]
+fn priority_is_changed_and_told() {
+    let server =
+        Scripted::saying(200, with(run(41, "Queued"), json!({"priority": -3, "message": null, "error": null})));
+    let said = server.mirab("priority 41 -3");
+    check(&said.out, &["run 41 Queued, priority -3"]);
+    assert_eq!(server.seen(), [("PATCH /api/runs/41".to_owned(), json!({"priority": -3}))]);
+    assert!(server.mirab("--json priority 41 -3").out.contains("\"priority\":-3"));
 }

@@ -102,6 +102,11 @@ impl Client {
         self.endpoint.call("POST", &format!("/api/runs/{id}/cancel"), NO_BODY, 0.0)
     }
 
+    /// `PATCH /runs/{id}`.
+    pub fn patch_run(&self, id: u64, patch: &wire::PatchRun) -> Result<wire::Run> {
+        self.endpoint.call("PATCH", &format!("/api/runs/{id}"), Some(patch), 0.0)
+    }
+
     /// `GET /queue`.
     pub fn queue(&self, limit: u64) -> Result<wire::Queue> {
         self.get(&format!("/api/queue?limit={limit}"))
@@ -171,6 +176,16 @@ impl Client {
     /// `POST /leases/{id}/fail`.
     pub fn fail(&self, lease: u64, report: &wire::Fail) -> Result<()> {
         self.endpoint.call_unit("POST", &format!("/api/leases/{lease}/fail"), report)
+    }
+
+    /// `POST /leases/{id}/settle`.
+    pub fn settle(&self, lease: u64, settle: &wire::Settle) -> Result<()> {
+        self.endpoint.call_unit("POST", &format!("/api/leases/{lease}/settle"), settle)
+    }
+
+    /// `POST /leases/{id}/cooldown`.
+    pub fn cooldown(&self, lease: u64, cooldown: &wire::Cooldown) -> Result<()> {
+        self.endpoint.call_unit("POST", &format!("/api/leases/{lease}/cooldown"), cooldown)
     }
 
     /// `POST /leases/{id}/claims`.

@@ -2,7 +2,9 @@
 use crate::lease_keeper::{AWAY_PAUSE, LeaseKeeper, OnStop, Stop};
 use crate::link::Link;
 use crate::{Client, ClientError, Result};
-use mirab_wire::{Claim, ClaimRequest, Complete, EndClaim, EndClaimAnswer, Fail, Failure, Lease, Outcome, Problem};
+use mirab_wire::{
+    Claim, ClaimRequest, Complete, Cooldown, EndClaim, EndClaimAnswer, Fail, Failure, Lease, Outcome, Problem, Settle,
+};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -121,7 +123,21 @@ impl RunningLease {
     pub fn end_claim(&self, claim: u64, outcome: Outcome, error: Option<Failure>) -> Result<EndClaimAnswer> {
         let end = EndClaim { fence: self.lease.fence, outcome, error };
         let answer = self.insist(|client| client.end_claim(self.lease.id, claim, &end));
-        answer.map_err(|error| if error.is_stale() { ClientError::Stopped(Stop::Stale) } else { error })
+        answer.map_err(stop_when_stale)
+    }
+
+    /// Corrects what the run, or the task of this claim, was charged for a token bucket. Saying it twice does no harm.
+    pub fn settle(&self, claim: Option<u64>, resource: &str, actual: u64) -> Result<()> {
+        let settle = Settle { fence: self.lease.fence, claim, resource: resource.into(), actual };
+        let told = self.insist(|client| client.settle(self.lease.id, &settle));
+        told.map_err(stop_when_stale)
+    }
+
+    /// Asks that nothing which needs a token bucket starts for so many seconds.
+    pub fn cooldown(&self, claim: Option<u64>, resource: &str, seconds: f64) -> Result<()> {
+        let cooldown = Cooldown { fence: self.lease.fence, claim, resource: resource.into(), seconds };
+        let told = self.insist(|client| client.cooldown(self.lease.id, &cooldown));
+        told.map_err(stop_when_stale)
     }
 
     /// Repeats a call while the server is away or cannot commit.
@@ -136,6 +152,10 @@ impl RunningLease {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
+}
+
+fn stop_when_stale(error: ClientError) -> ClientError {
+    if error.is_stale() { ClientError::Stopped(Stop::Stale) } else { error }
 }
 
 fn is_terminal(state: &str) -> bool {

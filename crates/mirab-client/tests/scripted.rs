@@ -174,6 +174,24 @@ fn a_claim_polls_with_one_key_through_a_restart_until_it_runs() {
 }
 
 #[test]
+fn tokens_are_settled_with_the_fence_of_the_lease_once_the_server_is_back() {
+    let server = ScriptedServer::start();
+    calm(&server);
+    server.on("lease", |_, _| lease(7, 3));
+    server.on("settle", |number, _| if number == 0 { Answer::Drop } else { Answer::json(204, json!(null)) });
+    server.on("cooldown", |_, _| problem(409, "StaleLease"));
+    let home = TestHome::of(&server);
+    let worker = worker(&home);
+    let (lease, _stops) = take(&worker);
+    lease.settle(Some(9), "api", 5).unwrap();
+    let expected = json!({"fence": 3, "claim": 9, "resource": "api", "actual": 5});
+    assert_eq!(server.seen("settle"), [expected.clone(), expected]);
+    let stale = lease.cooldown(None, "api", 1.5).unwrap_err();
+    assert!(matches!(stale, ClientError::Stopped(Stop::Stale)));
+    assert_eq!(server.seen("cooldown"), [json!({"fence": 3, "claim": null, "resource": "api", "seconds": 1.5})]);
+}
+
+#[test]
 fn a_refused_claim_is_an_error_and_a_waiting_one_ends_with_a_cancel() {
     let server = ScriptedServer::start();
     server.on("lease", |_, _| lease(7, 3));

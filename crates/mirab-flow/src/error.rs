@@ -44,6 +44,12 @@ pub enum Error {
         /// The fence of the live lease, if there is one.
         current: Option<Fence>,
     },
+    /// Waiting would close a circle of runs that wait for each other, which is told in words.
+    #[error("waiting here would never end: {told}; let one of these runs ask for all of it before it starts")]
+    Deadlock {
+        /// Who holds what and waits for what.
+        told: String,
+    },
     /// The gate refused it.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -59,6 +65,7 @@ impl Error {
             Error::UnknownTask(_) => "UnknownTask",
             Error::UnknownPool { .. } => "UnknownPool",
             Error::StaleLease { .. } => "StaleLease",
+            Error::Deadlock { .. } => "ResourceDeadlock",
             Error::Refused(refusal) => refusal.code(),
         }
     }

@@ -1,9 +1,9 @@
 //! One task run inside a run: which changes it can make, its attempts, and what follows a failure.
-use crate::error::IllegalChange;
+use crate::error::{Error, IllegalChange};
 use crate::records::{Failure, TaskRecord};
 use crate::run::told;
 use crate::state::State;
-use mirab_core::{Refusal, Time};
+use mirab_core::Time;
 
 /// A task run of the latest attempt of a live run.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct TaskRun {
     /// When it came to its state.
     pub since: Time,
     /// Why the gate refused it, so that a repeated claim gets the same answer.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<Error>,
 }
 
 impl TaskRun {
@@ -60,7 +60,7 @@ impl TaskRun {
     }
 
     /// The gate refused it, or gave its wait up.
-    pub fn refuse(&mut self, now: Time, refusal: Refusal) -> Result<String, IllegalChange> {
+    pub fn refuse(&mut self, now: Time, refusal: Error) -> Result<String, IllegalChange> {
         self.enter(now, State::Failed)?;
         let failure = failure_of(&refusal);
         let reason = told(&failure);
@@ -71,7 +71,7 @@ impl TaskRun {
 }
 
 /// A refusal as it is stored.
-pub(crate) fn failure_of(refusal: &Refusal) -> Failure {
+pub(crate) fn failure_of(refusal: &Error) -> Failure {
     Failure { kind: refusal.code().into(), message: refusal.to_string(), traceback: None }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn failure_of(refusal: &Refusal) -> Failure {
 mod tests {
     use super::*;
     use crate::state::STATES;
-    use mirab_core::ClaimId;
+    use mirab_core::{ClaimId, Refusal};
 
     const NOW: Time = Time(100);
 
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_refusal_is_kept_with_its_code() {
         let mut task = task_in(State::Waiting);
-        let refusal = Refusal::UnknownResource { name: "dbb".into(), near: vec!["db".into()] };
+        let refusal = Error::from(Refusal::UnknownResource { name: "dbb".into(), near: vec!["db".into()] });
         task.refuse(NOW, refusal.clone()).unwrap();
         assert_eq!((task.state(), task.refusal), (State::Failed, Some(refusal)));
         assert_eq!(task.record.error.unwrap().kind, "UnknownResource");

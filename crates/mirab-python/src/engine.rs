@@ -35,6 +35,20 @@ struct TaskEnd {
     error: Option<Failure>,
 }
 
+#[derive(Deserialize)]
+struct Settled {
+    claim: Option<u64>,
+    resource: String,
+    actual: u64,
+}
+
+#[derive(Deserialize)]
+struct Pause {
+    claim: Option<u64>,
+    resource: String,
+    seconds: f64,
+}
+
 #[pymethods]
 impl Engine {
     /// `on_stop` is called with `"cancel"` or `"stale"` from a native thread, at most once for a lease.
@@ -94,6 +108,20 @@ impl Engine {
         let lease = self.lease()?;
         let answer = py.detach(|| lease.end_claim(end.claim, end.outcome, end.error));
         Ok(to_json(&answer.map_err(|error| raise(py, &error))?))
+    }
+
+    /// Says `{"claim": id or null, "resource": name, "actual": units}`.
+    fn settle(&self, py: Python<'_>, json: &str) -> PyResult<()> {
+        let Settled { claim, resource, actual } = from_json(json)?;
+        let lease = self.lease()?;
+        py.detach(|| lease.settle(claim, &resource, actual)).map_err(|error| raise(py, &error))
+    }
+
+    /// Says `{"claim": id or null, "resource": name, "seconds": number}`.
+    fn cooldown(&self, py: Python<'_>, json: &str) -> PyResult<()> {
+        let Pause { claim, resource, seconds } = from_json(json)?;
+        let lease = self.lease()?;
+        py.detach(|| lease.cooldown(claim, &resource, seconds)).map_err(|error| raise(py, &error))
     }
 }
 

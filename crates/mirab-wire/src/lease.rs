@@ -117,6 +117,9 @@ pub struct ClaimRequest {
     /// Seconds between a failure and the next attempt.
     #[serde(default)]
     pub retry_delay_s: f64,
+    /// Of a flow that is called inside the run: its cap, which is claimed too.
+    #[serde(default)]
+    pub max_concurrent: Option<u64>,
     /// The claim of the enclosing task body, when a task is called in a task.
     #[serde(default)]
     pub parent: Option<u64>,
@@ -136,6 +139,37 @@ pub struct Claim {
     pub state: String,
     /// Attempts started so far.
     pub attempt: u32,
+}
+
+/// Body of `POST /api/leases/{id}/settle`: what a call really used of a token bucket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settle {
+    /// Fence of the run's lease.
+    pub fence: u64,
+    /// The claim of the task whose body says so; left out: the run's own body does. The tokens are those of the nearest body
+    /// around it that took any.
+    #[serde(default)]
+    pub claim: Option<u64>,
+    /// Name of the bucket, as it was asked for.
+    pub resource: String,
+    /// Units used in truth, instead of those taken: the difference is given back or owed.
+    pub actual: u64,
+}
+
+/// Body of `POST /api/leases/{id}/cooldown`: the far side asked for a pause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cooldown {
+    /// Fence of the run's lease.
+    pub fence: u64,
+    /// The claim of the task whose body says so; left out: the run's own body does.
+    #[serde(default)]
+    pub claim: Option<u64>,
+    /// Name of the bucket.
+    pub resource: String,
+    /// For so many seconds nothing that needs the bucket starts.
+    pub seconds: f64,
 }
 
 /// Body of `DELETE /api/leases/{id}/claims/{claim}`: the task's body has ended.

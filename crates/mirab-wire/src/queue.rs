@@ -36,8 +36,27 @@ pub struct Waiting {
     pub since: f64,
     /// One sentence that says why it waits.
     pub reason: String,
+    /// When it is expected to start, if what ranks below it may not delay it; `None` for all others.
+    pub promise: Option<Promise>,
     /// Every resource it is short of or held back on.
     pub blocked_on: Vec<Blocker>,
+}
+
+/// When a claim is expected to start, and what that rests on. Instants are seconds since the epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Promise {
+    /// The expected instant.
+    pub at: f64,
+    /// If every holder takes as long as the shortest of its kind of late.
+    pub earliest: f64,
+    /// If every holder takes as long as the longest of its kind of late; `None` where a kind is unknown or a holder overruns.
+    pub latest: Option<f64>,
+    /// The resource that decides it; `None` when nothing is short.
+    pub decided_by: Option<String>,
+    /// How many holders it rests on whose kinds are known.
+    pub known: u64,
+    /// How many holders it rests on of which nothing is known yet.
+    pub assumed: u64,
 }
 
 /// Why one resource does not let a claim start.
@@ -55,12 +74,14 @@ pub struct Blocker {
     pub holders: Vec<Holder>,
     /// How many holders there are.
     pub holders_total: u64,
-    /// The claim it must not pass on this resource, though enough units are free for itself.
-    pub behind: Option<u64>,
-    /// How many claims that need this resource rank ahead (exact to 1,000).
+    /// Claims that it must not pass on this resource, though enough units may be free for itself; at most two.
+    pub behind: Vec<u64>,
+    /// How many claims that need this resource rank ahead; 1000 stands for that many or more.
     pub ahead: u64,
     /// When so many tokens will have come, for a token bucket, if nobody ahead takes them: seconds since the epoch.
     pub tokens_at: Option<f64>,
+    /// Claims that rank below it and started while it waited, among the last 256 starts of this resource.
+    pub passed_by: Vec<u64>,
 }
 
 /// Who holds units of a resource.

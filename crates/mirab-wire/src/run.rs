@@ -30,6 +30,14 @@ pub struct CreateRun {
     pub idempotency_key: Option<String>,
 }
 
+/// Body of `PATCH /api/runs/{id}`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PatchRun {
+    /// Its priority from now on; higher first. For a run that executes it counts from its next attempt on.
+    pub priority: i32,
+}
+
 /// A run of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Run {

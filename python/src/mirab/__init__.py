@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from mirab import errors
 from mirab._flow import Flow, flow
 from mirab._task import Task, task
+from mirab._tokens import cooldown, settle
 from mirab.errors import Cancelled, MirabError
 
 try:
@@ -16,4 +17,15 @@ try:
 except PackageNotFoundError:  # used from a source tree
     __version__ = "0.0.0"
 
-__all__ = ["Cancelled", "Flow", "MirabError", "Task", "__version__", "errors", "flow", "task"]
+__all__ = [
+    "Cancelled",
+    "Flow",
+    "MirabError",
+    "Task",
+    "__version__",
+    "cooldown",
+    "errors",
+    "flow",
+    "settle",
+    "task",
+]

@@ -26,6 +26,12 @@ class Run(Protocol):
     def finish(self, call: Call, ticket: Any, error: BaseException | None) -> float | None:
         """The body has ended. Gives the seconds after which to try again, or None."""
 
+    def settle(self, resource: str, actual: int, ticket: Any) -> None:
+        """What the body with this ticket really used of a token bucket."""
+
+    def cooldown(self, resource: str, seconds: float, ticket: Any) -> None:
+        """Nothing that needs this token bucket is to start for so many seconds."""
+
     def pause(self, seconds: float) -> None:
         """Waits between two attempts; raises when the run is to stop."""
 

@@ -131,6 +131,12 @@ class OfflineRun:
         again = isinstance(error, Exception) and call.attempts <= call.options.retries
         return call.options.retry_delay if again else None
 
+    def settle(self, resource: str, actual: int, ticket: OfflineTicket) -> None:
+        """There are no token buckets here: nothing to correct."""
+
+    def cooldown(self, resource: str, seconds: float, ticket: OfflineTicket) -> None:
+        """There are no token buckets here: nothing to pause."""
+
     def pause(self, seconds: float) -> None:
         """Sleeps."""
         time.sleep(seconds)

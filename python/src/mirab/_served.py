@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,8 @@ class ServedRun:
             "tags": list(options.tags),
             "retries": options.retries,
             "retry_delay_s": options.retry_delay,
+            # Only flows have a cap; one that is called in a run claims it like a resource.
+            "max_concurrent": getattr(options, "max_concurrent", None),
             "parent": parent.claim,
         }
         try:
@@ -63,6 +66,21 @@ class ServedRun:
         retry_in_s: float | None = json.loads(self._engine.end_claim(json.dumps(end)))["retry_in_s"]
         # Only a failure is worth another try; anything else has to go on up.
         return retry_in_s if isinstance(error, Exception) else None
+
+    def settle(self, resource: str, actual: int, ticket: ServedTicket) -> None:
+        """Tells the server what was really used."""
+        self._tell(self._engine.settle, {"claim": ticket.claim, "resource": resource, "actual": actual})
+
+    def cooldown(self, resource: str, seconds: float, ticket: ServedTicket) -> None:
+        """Asks the server for a pause."""
+        self._tell(self._engine.cooldown, {"claim": ticket.claim, "resource": resource, "seconds": seconds})
+
+    def _tell(self, tell: Callable[[str], None], what: dict[str, Any]) -> None:
+        try:
+            tell(json.dumps(what))
+        except Cancelled:
+            self._interrupt.note_raised()
+            raise
 
     def pause(self, seconds: float) -> None:
         """Waits, but not for a run that is to stop."""

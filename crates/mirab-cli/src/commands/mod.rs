@@ -1,6 +1,7 @@
 //! One subcommand a file: its arguments, and what it does.
 pub(crate) mod cancel;
 pub(crate) mod flows;
+pub(crate) mod priority;
 pub(crate) mod ps;
 pub(crate) mod queue;
 pub(crate) mod resources;

@@ -3,7 +3,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::clean;
 use crate::session::Session;
 use crate::when::{now, relative, span};
-use mirab_wire::{Blocker, Holder, Waiting, Why};
+use mirab_wire::{Blocker, Holder, Promise, Waiting, Why};
 
 /// Say why a run or a task waits: what it needs, who holds it, who goes first
 #[derive(Debug, clap::Args)]
@@ -30,6 +30,7 @@ fn lines(why: &Why, now: f64) -> Vec<String> {
         if !why.reason.contains(&waiting.reason) {
             lines.push(format!("  {}", clean(&waiting.reason)));
         }
+        lines.extend(waiting.promise.iter().map(|promise| format!("  {}", promised(promise, now))));
         for blocker in &waiting.blocked_on {
             lines.extend(blocker_lines(blocker, now).into_iter().map(|line| format!("    {line}")));
         }
@@ -76,8 +77,10 @@ fn blocker_lines(blocker: &Blocker, now: f64) -> Vec<String> {
     if untold > 0 {
         lines.push(format!("  held by {untold} more: `mirab resources {}` lists them", clean(resource)));
     }
-    if let Some(first) = blocker.behind {
-        lines.push(format!("  must not pass {first}, which waits for it too"));
+    match blocker.behind.as_slice() {
+        [] => {}
+        [first] => lines.push(format!("  must not pass {first}, which waits for it too")),
+        several => lines.push(format!("  must not pass {}, which wait for it too", list(several))),
     }
     if blocker.ahead > 0 {
         lines.push(format!("  {} ahead of it in line", ahead(blocker.ahead)));
@@ -86,12 +89,40 @@ fn blocker_lines(blocker: &Blocker, now: f64) -> Vec<String> {
     if let Some(at) = blocker.tokens_at.filter(|_| blocker.ahead == 0) {
         lines.push(format!("  its tokens will have come {}", relative(at, now)));
     }
+    if !blocker.passed_by.is_empty() {
+        lines.push(format!("  passed by {} while it waited", list(&blocker.passed_by)));
+    }
     lines
+}
+
+/// `expected to start in 12 s, between 9 s and 20 s from now, when db is free (durations known of 3 holders, assumed of 1)`.
+fn promised(promise: &Promise, now: f64) -> String {
+    let from_now = |at: f64| span(at - now);
+    let range = match promise.latest {
+        Some(latest) => format!(", between {} and {} from now", from_now(promise.earliest), from_now(latest)),
+        None => format!(", in {} at the soonest", from_now(promise.earliest)),
+    };
+    let when = promise.decided_by.as_ref().map_or_else(String::new, |name| format!(", when {} is free", clean(name)));
+    let rests_on = match (promise.known, promise.assumed) {
+        (0, 0) => String::new(),
+        (known, 0) => format!(" (durations known of {known} holders)"),
+        (known, assumed) => format!(" (durations known of {known} holders, assumed of {assumed})"),
+    };
+    format!("expected to start {}{range}{when}{rests_on}", relative(promise.at, now))
+}
+
+/// The first ten, and how many more.
+fn list(ids: &[u64]) -> String {
+    let mut told: Vec<String> = ids.iter().take(10).map(u64::to_string).collect();
+    if ids.len() > told.len() {
+        told.push(format!("{} more", ids.len() - told.len()));
+    }
+    told.join(", ")
 }
 
 /// The server counts to a thousand.
 fn ahead(count: u64) -> String {
-    if count >= 1_000 { "1,000 or more".into() } else { count.to_string() }
+    if count >= 1_000 { "1,000+".into() } else { count.to_string() }
 }
 
 /// `run 40 (nightly): 1 unit, since 12 s ago`.

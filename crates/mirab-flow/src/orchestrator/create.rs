@@ -100,7 +100,7 @@ impl Orchestrator {
             self.due_unknown.insert(id);
         } else if let Err(refusal) = self.join(now, id, SERVER) {
             // Nobody is there to be told, so the run keeps the reason.
-            self.change_run(now, id, GATE, |run| run.refuse(now, failure_of(&refusal)));
+            self.change_run(now, id, GATE, |run| run.refuse(now, failure_of(&refusal.into())));
         }
     }
 

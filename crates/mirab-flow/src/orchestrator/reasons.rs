@@ -1,11 +1,12 @@
 //! Why something waits, in one sentence.
 use super::settle::signed;
 use super::{DEFAULT_POOL, Orchestrator};
+use crate::error::Error;
 use crate::run::{Run, told};
 use crate::state::State;
 use crate::task_run::TaskRun;
 use crate::views::WaitingRow;
-use mirab_core::{AHEAD_LIMIT, Blocked, ClaimId, Explanation, SECOND, Time};
+use mirab_core::{AHEAD_LIMIT, Blocked, ClaimId, Explanation, InCircle, Refusal, SECOND, Time};
 
 impl Orchestrator {
     /// Names every resource that is short. An engine is none: it is named only when nothing else is short.
@@ -69,6 +70,27 @@ impl Orchestrator {
         }
     }
 
+    /// A circle is told with the names of its runs and tasks, which the gate does not know.
+    pub(super) fn in_words(&self, refusal: Refusal) -> Error {
+        match refusal {
+            Refusal::ResourceDeadlock { circle } => {
+                let told: Vec<String> = circle.iter().map(|at| self.about_circle(at, &circle)).collect();
+                Error::Deadlock { told: told.join("; ") }
+            }
+            other => other.into(),
+        }
+    }
+
+    /// Of all that a run holds, what the others wait for.
+    fn about_circle(&self, at: &InCircle, circle: &[InCircle]) -> String {
+        let is_wanted = |name: &&String| circle.iter().any(|other| other.wants.contains(name));
+        let holds: Vec<&str> = at.holds.iter().filter(is_wanted).map(String::as_str).collect();
+        let flow = self.run(at.run).map_or_else(String::new, |run| format!(" ({}/{})", run.project, run.flow));
+        let task = self.task(at.task).map_or_else(|| at.task.0.to_string(), |task| task.name.clone());
+        let (holds, wants) = (holds.join(", "), at.wants.join(", "));
+        format!("run {}{flow} holds {holds} and its task {task} waits for {wants}", at.run.0)
+    }
+
     /// Of a task the gate's own words are all there is to say while it waits.
     pub(super) fn reason_of_task(&self, now: Time, task: &TaskRun, waiting: &[WaitingRow]) -> String {
         match task.state() {
@@ -103,7 +125,7 @@ impl Orchestrator {
 
 /// The gate counts up to a limit.
 fn count_ahead(ahead: u64) -> String {
-    if ahead >= AHEAD_LIMIT { format!("{ahead} or more") } else { ahead.to_string() }
+    if ahead >= AHEAD_LIMIT { "1,000+".into() } else { ahead.to_string() }
 }
 
 /// A span of time as people say it.

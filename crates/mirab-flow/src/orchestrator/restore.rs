@@ -205,7 +205,7 @@ impl Orchestrator {
         let tasks = self.tasks.values().filter(|task| task.state() == State::Waiting).map(|task| task.record.id);
         for id in tasks.collect::<Vec<_>>() {
             if let Err(refusal) = self.submit_task(now, id) {
-                self.change_task(now, id, GATE, |task| task.refuse(now, refusal));
+                self.change_task(now, id, GATE, |task| task.refuse(now, refusal.into()));
             }
         }
     }

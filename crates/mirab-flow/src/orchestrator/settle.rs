@@ -45,7 +45,7 @@ impl Orchestrator {
         if self.is_waiting(id)
             && let Err(refusal) = self.submit_run(now, id)
         {
-            self.change_run(now, id, GATE, |run| run.refuse(now, failure_of(&refusal)));
+            self.change_run(now, id, GATE, |run| run.refuse(now, failure_of(&refusal.into())));
         }
     }
 
@@ -118,6 +118,7 @@ impl Orchestrator {
 
     /// The gate gave up a claim that waited: waiting would have closed a circle.
     fn refused(&mut self, now: Time, id: ClaimId, refusal: Refusal) {
+        let refusal = self.in_words(refusal);
         if self.runs.contains_key(&id) {
             self.change_run(now, id, GATE, |run| run.refuse(now, failure_of(&refusal)));
         } else if self.is_waiting(id) {

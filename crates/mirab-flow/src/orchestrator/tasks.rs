@@ -2,10 +2,11 @@
 use super::Orchestrator;
 use super::create::requested;
 use crate::error::Error;
+use crate::flow_spec::cap_name;
 use crate::records::{Failure, Needs, TaskRecord};
 use crate::state::State;
 use crate::task_run::TaskRun;
-use mirab_core::{ClaimId, Ended, Fence, Refusal, Time};
+use mirab_core::{ClaimId, Ended, Fence, Refusal, Time, check_requested};
 use std::collections::BTreeSet;
 
 /// A task that a body calls.
@@ -23,6 +24,8 @@ pub struct NewTask {
     pub retries: u32,
     /// Nanoseconds between a failure and the next attempt.
     pub retry_delay: u64,
+    /// Of a flow that is called inside the run: its cap, which is claimed too.
+    pub max_concurrent: Option<u64>,
     /// The enclosing task body, when it is called in one.
     pub parent: Option<ClaimId>,
 }
@@ -74,7 +77,7 @@ impl Orchestrator {
     fn task_status(&self, id: ClaimId) -> Result<TaskStatus, Error> {
         let task = self.tasks.get(&id).ok_or(Error::UnknownTask(id))?;
         match &task.refusal {
-            Some(refusal) => Err(refusal.clone().into()),
+            Some(refusal) => Err(refusal.clone()),
             None => {
                 let fence = self.leases.get(&id).map(|lease| lease.fence).unwrap_or_default();
                 Ok(TaskStatus { id, fence, state: task.state(), attempt: task.record.attempt })
@@ -88,7 +91,7 @@ impl Orchestrator {
         if parent != run && !self.tasks.get(&parent).is_some_and(is_body) {
             return Err(Error::UnknownTask(parent));
         }
-        let needs = self.needs_of_task(&new);
+        let needs = self.needs_of_task(now, run, &new);
         let id = self.new_id();
         let Some(body) = self.runs.get_mut(&run) else { return Err(Error::UnknownRun(run)) };
         body.tasks.insert(new.key.clone(), id);
@@ -99,15 +102,30 @@ impl Orchestrator {
         let submitted = needs.and_then(|_| self.submit_task(now, id));
         match submitted {
             Ok(()) => self.tell_task(now, id, "called".into(), cause),
-            Err(refusal) => self.change_task(now, id, super::settle::GATE, |task| task.refuse(now, refusal)),
+            Err(refusal) => self.change_task(now, id, super::settle::GATE, |task| task.refuse(now, refusal.into())),
         }
         Ok(id)
     }
 
-    fn needs_of_task(&self, new: &NewTask) -> Result<Needs, Refusal> {
+    fn needs_of_task(&mut self, now: Time, run: ClaimId, new: &NewTask) -> Result<Needs, Refusal> {
         let mut needs = requested(&new.needs)?;
         needs.extend(self.needs_of_tags(new.tags.iter()));
+        if let Some(cap) = new.max_concurrent {
+            needs.insert(self.cap_of_called(now, run, &new.name, cap)?, 1);
+        }
         Ok(needs.into_iter().collect())
+    }
+
+    /// The cap of a flow that is called inside a run. One that is not served has no declaration but its call.
+    fn cap_of_called(&mut self, now: Time, run: ClaimId, flow: &str, cap: u64) -> Result<String, Refusal> {
+        let project = self.run(run).map(|run| run.project.clone()).unwrap_or_default();
+        let key = (project, check_requested(flow)?);
+        let name = cap_name(&key.0, &key.1);
+        let is_served = self.declared.flows.get(&key).is_some_and(|flow| flow.max_concurrent.is_some());
+        if !is_served {
+            self.put_semaphore(now, &name, cap)?;
+        }
+        Ok(name)
     }
 
     fn try_task_again(&mut self, now: Time, id: ClaimId, cause: &str) -> ClaimId {
@@ -117,7 +135,7 @@ impl Orchestrator {
                 task.enter(now, State::Waiting).map(|()| "claimed for its next attempt".into())
             });
             if let Err(refusal) = self.submit_task(now, id) {
-                self.change_task(now, id, super::settle::GATE, |task| task.refuse(now, refusal));
+                self.change_task(now, id, super::settle::GATE, |task| task.refuse(now, refusal.into()));
             }
         }
         id

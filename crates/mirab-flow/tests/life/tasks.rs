@@ -170,9 +170,52 @@ fn a_circle_of_runs_is_broken_by_failing_the_newest_task() {
     let waits = world.claim(one, "t", &[("b", 1)]).unwrap();
     let refused = world.claim(two, "t", &[("a", 1)]).unwrap_err();
     assert_eq!(refused.code(), "ResourceDeadlock");
+    let told = refused.to_string();
+    for part in [
+        "run 1 (shop/one) holds a and its task load waits for b",
+        "run 2 (shop/two) holds b and its task load waits for a",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
     assert_eq!(world.claim(two, "t", &[("a", 1)]), Err(refused));
     world.complete(two).unwrap();
     assert_eq!(world.task_state(waits.id), State::Running);
+}
+
+/// A call of a flow claims what its runs would, apart from an engine.
+fn called(key: &str, flow: &str, cap: u64) -> NewTask {
+    NewTask { name: flow.into(), max_concurrent: Some(cap), ..new_task(key, &[("db", 1)]) }
+}
+
+#[test]
+fn a_flow_that_is_called_in_a_run_claims_its_cap_too() {
+    let capped = FlowSpec { max_concurrent: Some(1), ..flow("load") };
+    let mut world = World::new(4, &[semaphore("db", 9)], vec![flow("nightly"), capped]);
+    world.submit("nightly");
+    world.submit("load");
+    let (body, own) = (world.start("engine-1"), world.start("engine-2"));
+    let waits = world.claim_task(body, called("a", "load", 7)).unwrap();
+    assert_eq!((waits.state, world.used("flow:shop/load")), (State::Waiting, 1), "what is served says the cap");
+    let nested = world.claim_task(own, called("b", "load", 1)).unwrap();
+    assert_eq!(nested.state, State::Running, "a run of the flow has the unit of its cap already");
+    world.complete(own).unwrap();
+    assert_eq!((world.task_state(waits.id), world.used("db")), (State::Running, 1));
+    assert_eq!(world.used("pool:default"), 1, "it takes no engine");
+}
+
+#[test]
+fn the_cap_of_a_called_flow_that_is_not_served_is_what_its_call_says() {
+    let mut world = World::new(4, &[semaphore("db", 9)], vec![flow("nightly")]);
+    world.submit("nightly");
+    let body = world.start("engine-1");
+    let states = ["a", "b", "c"].map(|key| world.claim_task(body, called(key, "helper", 2)).unwrap().state);
+    assert_eq!(states, [State::Running, State::Running, State::Waiting]);
+    world.restart(4, &[semaphore("db", 9)], vec![flow("nightly")]);
+    assert_eq!(world.used("flow:shop/helper"), 2);
+    let again = world.claim_task(body, called("d", "helper", 4)).unwrap();
+    assert_eq!((again.state, world.used("flow:shop/helper")), (State::Running, 4), "the third starts with it");
+    let odd = world.claim_task(body, called("e", "a*b", 1)).unwrap_err();
+    assert_eq!(odd.code(), "InvalidResource");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Inner records as they go over the wire, by hand: an inner change cannot change the interface by accident.
-use mirab_core::{Blocked, ClaimId, SECOND, Time};
+use mirab_core::{Blocked, ClaimId, Promise, SECOND, Time};
 use mirab_flow::{EventRecord, Failure, Orchestrator, RunRecord, Shown, State, TaskRecord, WaitingRow};
 use mirab_wire as wire;
 
@@ -91,7 +91,19 @@ pub(crate) fn waiting(orchestrator: &Orchestrator, row: WaitingRow) -> wire::Wai
         position: row.position,
         since: seconds(row.since),
         reason: row.reason,
+        promise: row.explanation.promise.map(promise),
         blocked_on,
+    }
+}
+
+fn promise(promise: Promise) -> wire::Promise {
+    wire::Promise {
+        at: seconds(promise.at),
+        earliest: seconds(promise.earliest),
+        latest: promise.latest.map(seconds),
+        decided_by: promise.decided_by,
+        known: promise.known,
+        assumed: promise.assumed,
     }
 }
 
@@ -103,9 +115,10 @@ fn blocker(orchestrator: &Orchestrator, blocked: Blocked) -> wire::Blocker {
         capacity: blocked.capacity,
         holders: blocked.holders.into_iter().map(|lease| holder(orchestrator, lease)).collect(),
         holders_total: blocked.holders_total,
-        behind: blocked.behind.first().map(|id| id.0),
+        behind: blocked.behind.into_iter().map(|id| id.0).collect(),
         ahead: blocked.ahead,
         tokens_at: blocked.tokens_at.map(seconds),
+        passed_by: blocked.passed_by.into_iter().map(|id| id.0).collect(),
     }
 }
 

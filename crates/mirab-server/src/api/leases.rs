@@ -3,7 +3,8 @@ use super::App;
 use super::convert;
 use super::extract::{Body, Segment};
 use super::pools::{Wait, Woken, wait_or_stop};
-use super::problem::ApiResult;
+use super::problem::{ApiError, ApiResult};
+use crate::discovery::nanos;
 use crate::wakers::Topic;
 use axum::Json;
 use axum::extract::State;
@@ -73,6 +74,50 @@ pub(crate) async fn fail(
     let failure = convert::inner_failure(report.error);
     let stored = app.host.call(move |orchestrator, now| {
         orchestrator.fail(now, ClaimId(id), Fence(report.fence), failure, report.cancelled)
+    });
+    stored.await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Say what a call really used of a token bucket
+///
+/// The difference to what was taken is given back, never above the burst, or owed, down to minus one burst. The last word counts.
+#[utoipa::path(post, path = "/api/leases/{id}/settle", tag = "workers", request_body = wire::Settle,
+    params(("id" = u64, Path, description = "Id of the run")), responses(
+    (status = 204, description = "Stored"),
+    (status = "default", description = "A problem", body = wire::Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn settle(
+    State(app): State<App>,
+    Segment(id): Segment<u64>,
+    Body(told): Body<wire::Settle>,
+) -> ApiResult<StatusCode> {
+    let stored = app.host.call(move |orchestrator, now| {
+        let (fence, task) = (Fence(told.fence), told.claim.map(ClaimId));
+        orchestrator.settle_tokens(now, ClaimId(id), fence, task, &told.resource, told.actual)
+    });
+    stored.await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Ask that nothing which needs a token bucket starts for some time
+///
+/// Its capacity stays as it is, and so does a longer pause that was asked for before.
+#[utoipa::path(post, path = "/api/leases/{id}/cooldown", tag = "workers", request_body = wire::Cooldown,
+    params(("id" = u64, Path, description = "Id of the run")), responses(
+    (status = 204, description = "Stored"),
+    (status = "default", description = "A problem", body = wire::Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn cooldown(
+    State(app): State<App>,
+    Segment(id): Segment<u64>,
+    Body(told): Body<wire::Cooldown>,
+) -> ApiResult<StatusCode> {
+    let pause = nanos(told.seconds)
+        .ok_or_else(|| ApiError::bad_request(format!("seconds is {}, expected seconds of 0 or more", told.seconds)))?;
+    let stored = app.host.call(move |orchestrator, now| {
+        let (fence, task) = (Fence(told.fence), told.claim.map(ClaimId));
+        orchestrator.cool_down(now, ClaimId(id), fence, task, &told.resource, pause)
     });
     stored.await??;
     Ok(StatusCode::NO_CONTENT)

@@ -59,7 +59,7 @@ fn routes() -> OpenApiRouter<App> {
     let info = InfoBuilder::new().title("Mirab").version(env!("CARGO_PKG_VERSION")).build();
     let api = OpenApiRouter::with_openapi(OpenApiBuilder::new().info(info).build())
         .routes(routes!(runs::create, runs::list))
-        .routes(routes!(runs::get))
+        .routes(routes!(runs::get, runs::patch))
         .routes(routes!(runs::cancel))
         .routes(routes!(events::of_run))
         .routes(routes!(tasks::of_run))
@@ -69,6 +69,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(leases::heartbeat))
         .routes(routes!(leases::complete))
         .routes(routes!(leases::fail))
+        .routes(routes!(leases::settle))
+        .routes(routes!(leases::cooldown))
         .routes(routes!(tasks::claim))
         .routes(routes!(tasks::end_claim))
         .routes(routes!(queue::list));

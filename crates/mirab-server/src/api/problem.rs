@@ -2,7 +2,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use mirab_flow::StoreUnavailable;
+use mirab_flow::{RunRecord, StoreUnavailable};
 use mirab_store::StoreError;
 use mirab_wire::Problem;
 
@@ -29,7 +29,7 @@ fn status_of(code: &str) -> StatusCode {
         "ResourceDeadlock" | "InvalidParams" | "InvalidConfig" => StatusCode::UNPROCESSABLE_ENTITY,
         "BadRequest" => StatusCode::BAD_REQUEST,
         "Unauthorized" => StatusCode::UNAUTHORIZED,
-        "ResourceInUse" | "ConfigConflict" | "StaleLease" => StatusCode::CONFLICT,
+        "ResourceInUse" | "ConfigConflict" | "StaleLease" | "RunEnded" => StatusCode::CONFLICT,
         "QueueFull" => StatusCode::TOO_MANY_REQUESTS,
         "StoreUnavailable" => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
@@ -60,6 +60,13 @@ impl ApiError {
     /// No run has this id.
     pub fn unknown_run(id: u64) -> Self {
         Self { code: "UnknownRun", detail: format!("unknown run {id}: no run has this id on this server") }
+    }
+
+    /// The run has ended: nothing about it can be changed any more.
+    pub fn run_ended(run: &RunRecord) -> Self {
+        let (id, state) = (run.id.0, run.state);
+        let detail = format!("run {id} has ended ({state}), its priority cannot be changed any more: submit a new run");
+        Self { code: "RunEnded", detail }
     }
 
     /// Neither a run nor a task that is live has this id.

@@ -1,4 +1,4 @@
-//! Runs: create, list, show, cancel.
+//! Runs: create, list, show, cancel, change.
 use super::App;
 use super::convert::{self, word};
 use super::extract::{Args, Body, Segment};
@@ -181,6 +181,29 @@ pub(crate) async fn cancel(Shared(app): Shared<App>, Segment(id): Segment<u64>) 
     match cancelled.await? {
         Ok(run) => Ok(Json(run)),
         Err(Error::UnknownRun(_)) => Ok(Json(find(&app, id).await?)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Change the priority of a run that has not ended
+///
+/// One that waits moves in the line at once; for one that executes it counts from its next attempt on.
+#[utoipa::path(patch, path = "/api/runs/{id}", tag = "runs", request_body = wire::PatchRun,
+    params(("id" = u64, Path, description = "Id of the run")), responses(
+    (status = 200, description = "The run as it stands now", body = wire::Run),
+    (status = "default", description = "A problem", body = wire::Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn patch(
+    Shared(app): Shared<App>,
+    Segment(id): Segment<u64>,
+    Body(patch): Body<wire::PatchRun>,
+) -> ApiResult<Json<wire::Run>> {
+    let changed = app.host.call(move |orchestrator, now| {
+        orchestrator.set_priority(now, ClaimId(id), patch.priority, "api").map(|record| shown(orchestrator, record))
+    });
+    match changed.await? {
+        Ok(run) => Ok(Json(run)),
+        Err(Error::UnknownRun(_)) => Err(ApiError::run_ended(&stored(&app, id).await?)),
         Err(error) => Err(error.into()),
     }
 }

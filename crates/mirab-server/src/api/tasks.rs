@@ -75,6 +75,9 @@ pub(crate) async fn claim(
 }
 
 fn new_task(request: wire::ClaimRequest) -> ApiResult<NewTask> {
+    if request.max_concurrent == Some(0) {
+        return Err(ApiError::bad_request("max_concurrent is 0, expected at least 1, or nothing for no cap"));
+    }
     let retry_delay = nanos(request.retry_delay_s).ok_or_else(|| {
         ApiError::bad_request(format!("retry_delay_s is {}, expected seconds of 0 or more", request.retry_delay_s))
     })?;
@@ -85,6 +88,7 @@ fn new_task(request: wire::ClaimRequest) -> ApiResult<NewTask> {
         tags: request.tags,
         retries: request.retries,
         retry_delay,
+        max_concurrent: request.max_concurrent,
         parent: request.parent.map(ClaimId),
     })
 }

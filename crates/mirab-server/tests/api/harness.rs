@@ -185,6 +185,7 @@ impl Worker {
             tags,
             retries: 0,
             retry_delay_s: 0.0,
+            max_concurrent: None,
             parent: None,
             wait_s,
         };

@@ -1,4 +1,5 @@
 //! The API against a real server, with workers that speak the protocol over HTTP.
+mod gate;
 mod harness;
 
 mod cancelling;

@@ -94,6 +94,7 @@ fn a_failed_task_is_tried_again_after_its_delay() {
         tags: vec![],
         retries: 1,
         retry_delay_s: 0.2,
+        max_concurrent: None,
         parent: None,
         wait_s,
     };
