@@ -127,6 +127,26 @@ impl Client {
         self.get(&format!("/api/resources/{}", encode(name)))
     }
 
+    /// `PUT /resources/{name}`.
+    pub fn put_resource(&self, name: &str, change: &wire::ResourceChange) -> Result<wire::ResourceDetail> {
+        self.endpoint.call("PUT", &format!("/api/resources/{}", encode(name)), Some(change), 0.0)
+    }
+
+    /// `PATCH /resources/{name}`.
+    pub fn patch_resource(&self, name: &str, change: &wire::ResourceChange) -> Result<wire::ResourceDetail> {
+        self.endpoint.call("PATCH", &format!("/api/resources/{}", encode(name)), Some(change), 0.0)
+    }
+
+    /// `DELETE /resources/{name}`.
+    pub fn delete_resource(&self, name: &str) -> Result<()> {
+        self.endpoint.call_unit("DELETE", &format!("/api/resources/{}", encode(name)), &())
+    }
+
+    /// `GET /resources/{name}/resolve`.
+    pub fn resolve(&self, name: &str) -> Result<wire::Resolution> {
+        self.get(&format!("/api/resources/{}/resolve", encode(name)))
+    }
+
     /// `GET /flows`.
     pub fn flows(&self) -> Result<wire::FlowList> {
         self.get("/api/flows")

@@ -89,19 +89,10 @@ impl Limits {
         let (this, wanted) = (self.clone(), edit.clone());
         let written = tokio::task::spawn_blocking(move || this.write(&wanted)).await;
         let (rewrites, declarations) = written.map_err(|error| EditError::Config(error.to_string()))??;
-        let change = edit.clone();
-        let told = host.call(move |orchestrator, now| match change {
-            Edit::Set(config) => orchestrator.declare(now, config),
-            Edit::Remove(name) => orchestrator.remove_resource(now, &name),
-        });
-        let told = match told.await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(refusal)) => Err(EditError::Refused(refusal)),
-            Err(error) => Err(EditError::Store(error)),
-        };
-        match told {
-            Ok(()) => catalog::write(&self.catalog).set_declarations(declarations),
-            Err(_) => take_back(rewrites),
+        // What was edited by hand meanwhile is taken over with it.
+        let told = self.take_over(host, declarations).await;
+        if told.is_err() {
+            take_back(rewrites);
         }
         told
     }
@@ -161,22 +152,24 @@ impl Limits {
         let this = self.clone();
         let read = tokio::task::spawn_blocking(move || this.read_all()).await;
         let declarations = read.map_err(|error| EditError::Config(error.to_string()))??;
+        self.take_over(host, declarations).await
+    }
+
+    /// Makes what the files declare count for the work: all that is new or changed, and what is gone, in one step.
+    async fn take_over(&self, host: &Host, declarations: Declarations) -> Result<(), EditError> {
         let before = catalog::read(&self.catalog).declarations().configs();
         let now_declared = declarations.configs();
         let set: Vec<ResourceConfig> = now_declared.iter().filter(|config| !before.contains(config)).cloned().collect();
         let gone = before.iter().filter(|old| now_declared.iter().all(|new| new.name != old.name));
         let gone: Vec<String> = gone.map(|config| config.name.clone()).collect();
-        if set.is_empty() && gone.is_empty() {
-            return Ok(());
-        }
         let told = host.call(move |orchestrator, now| {
-            let set = set.into_iter().map(|config| orchestrator.declare(now, config)).collect::<Vec<_>>();
-            let gone = gone.into_iter().map(|name| orchestrator.remove_resource(now, &name)).collect::<Vec<_>>();
-            set.into_iter().chain(gone).collect::<Result<(), Refusal>>()
+            gone.iter().try_for_each(|name| orchestrator.check_removal(name))?;
+            set.into_iter().try_for_each(|config| orchestrator.declare(now, config))?;
+            gone.iter().try_for_each(|name| orchestrator.remove_resource(now, name))
         });
-        let told = told.await.map_err(EditError::Store)?;
+        told.await.map_err(EditError::Store)?.map_err(EditError::Refused)?;
         catalog::write(&self.catalog).set_declarations(declarations);
-        told.map_err(EditError::Refused)
+        Ok(())
     }
 
     fn read_all(&self) -> Result<Declarations, EditError> {

@@ -1,24 +1,101 @@
-//! `mirab resources`: all limits and their use, or one with its holders.
+//! `mirab resources`: all limits and their use, one with its holders, and changing them.
 use crate::commands::why::holding;
 use crate::failure::{Exit, Failure};
 use crate::output::clean;
 use crate::session::Session;
 use crate::table::Table;
 use crate::when::now;
-use mirab_wire::{Resource, ResourceDetail};
+use mirab_wire::{Resource, ResourceChange, ResourceDetail};
 
 /// List resources and their use, or one of them with who holds it
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     /// Show this one with its holders and waiters
     name: Option<String>,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Declare a resource, or give one another limit; written to the file that declares it
+    Set(Set),
+    /// Take a resource away that nobody holds or waits for
+    Delete {
+        /// Its name or pattern
+        name: String,
+    },
+    /// Say which declaration a name goes by, and why
+    Resolve {
+        /// A name as work asks for it
+        name: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Set {
+    /// Its name, or a pattern with one `*`
+    name: String,
+    /// Permits of a semaphore; 0 pauses it
+    #[arg(required_unless_present_any = ["rate", "burst"], conflicts_with_all = ["rate", "burst"])]
+    permits: Option<u64>,
+    /// Tokens per second of a token bucket
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Most tokens of a token bucket
+    #[arg(long)]
+    burst: Option<u64>,
+    /// Shard of a new resource
+    #[arg(long)]
+    shard: Option<String>,
 }
 
 pub(crate) fn execute(args: &Args, session: &mut Session) -> Result<Exit, Failure> {
-    match &args.name {
-        Some(name) => show_one(name, session),
-        None => show_all(session),
+    match (&args.action, &args.name) {
+        (Some(Action::Set(set)), _) => change(set, session),
+        (Some(Action::Delete { name }), _) => delete(name, session),
+        (Some(Action::Resolve { name }), _) => resolve(name, session),
+        (None, Some(name)) => show_one(name, session),
+        (None, None) => show_all(session),
     }
+}
+
+/// What is left out of a known resource stays; a new one needs all that its kind needs.
+fn change(set: &Set, session: &mut Session) -> Result<Exit, Failure> {
+    let (permits, rate, burst, shard) = (set.permits, set.rate, set.burst, set.shard.clone());
+    let change = ResourceChange { kind: None, permits, rate, burst, shard };
+    let client = session.client()?;
+    let is_whole = permits.is_some() || (rate.is_some() && burst.is_some());
+    let is_known = || client.resources().map(|all| all.resources.iter().any(|known| known.declared_as == set.name));
+    let detail = match is_whole && !is_known()? {
+        true => client.put_resource(&set.name, &change)?,
+        false => client.patch_resource(&set.name, &change)?,
+    };
+    tell(&detail, session)
+}
+
+fn delete(name: &str, session: &mut Session) -> Result<Exit, Failure> {
+    session.client()?.delete_resource(name)?;
+    if !session.out.json {
+        session.out.line(format!("{} is declared no more", clean(name)))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn resolve(name: &str, session: &mut Session) -> Result<Exit, Failure> {
+    let found = session.client()?.resolve(name)?;
+    if session.out.json {
+        session.out.json(&found)?;
+        return Ok(Exit::Success);
+    }
+    let place = |origin: &Option<String>| origin.as_deref().map_or(String::new(), |origin| format!(" ({origin})"));
+    let (name, winner) = (clean(&found.name), clean(&found.declared_as));
+    session.out.line(format!("{name}: {}, as {winner}{}: {}", found.limit, place(&found.origin), found.why))?;
+    for loser in &found.losers {
+        session.out.line(format!("  not {}{}: {}", clean(&loser.declared_as), place(&loser.origin), loser.why))?;
+    }
+    Ok(Exit::Success)
 }
 
 fn show_all(session: &mut Session) -> Result<Exit, Failure> {
@@ -49,11 +126,15 @@ fn show_all(session: &mut Session) -> Result<Exit, Failure> {
 
 fn show_one(name: &str, session: &mut Session) -> Result<Exit, Failure> {
     let detail = session.client()?.resource(name)?;
+    tell(&detail, session)
+}
+
+fn tell(detail: &ResourceDetail, session: &mut Session) -> Result<Exit, Failure> {
     if session.out.json {
-        session.out.json(&detail)?;
+        session.out.json(detail)?;
         return Ok(Exit::Success);
     }
-    detail_lines(&detail, now()).into_iter().try_for_each(|line| session.out.line(line))?;
+    detail_lines(detail, now()).into_iter().try_for_each(|line| session.out.line(line))?;
     Ok(Exit::Success)
 }
 
@@ -89,6 +170,7 @@ fn kind(resource: &Resource) -> String {
 /// `4`, or `50/s, burst 100`; a pattern shows what each matching name gets.
 fn total(resource: &Resource) -> String {
     match (resource.permits, resource.rate, resource.burst) {
+        (Some(0), _, _) => "0 (paused)".into(),
         (Some(permits), _, _) => permits.to_string(),
         (None, Some(rate), Some(burst)) => format!("{rate}/s, burst {burst}"),
         _ => "-".into(),

@@ -4,6 +4,7 @@ mod harness;
 
 mod cancelling;
 mod engines;
+mod limits;
 mod problems;
 mod projects;
 mod queue;

@@ -1,0 +1,96 @@
+//! Limits that change while work runs.
+use super::harness::{code, flow, server, until};
+use mirab_wire::ResourceChange;
+use serde_json::json;
+
+const CONFIG: &str = "\
+[server]
+[resources]
+db = 2      # the shared one
+\"api:*\" = 1
+api = { kind = \"token_bucket\", rate = 5, burst = 10 }
+";
+
+fn permits(permits: u64) -> ResourceChange {
+    ResourceChange { permits: Some(permits), ..ResourceChange::default() }
+}
+
+#[test]
+fn a_changed_limit_counts_at_once_and_is_written_with_comments_kept() {
+    let (world, server) = server(CONFIG, &[flow("wide", json!({"resources": {"db": 2}}))]);
+    assert_eq!(server.client.patch_resource("db", &permits(3)).unwrap().resource.permits, Some(3));
+    let text = std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap();
+    assert!(text.contains("db = 3      # the shared one"), "{text}");
+    let bucket = ResourceChange { rate: Some(7.0), ..ResourceChange::default() };
+    let changed = server.client.patch_resource("api", &bucket).unwrap().resource;
+    assert_eq!((changed.rate, changed.burst), (Some(7.0), Some(10)));
+    assert!(std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap().contains("rate = 7, burst = 10"));
+    // Lowered to 0 it is paused: what comes waits, and is let go when it is raised again.
+    server.client.patch_resource("db", &permits(0)).unwrap();
+    let run = server.submit("wide");
+    assert_eq!(run.state, "AwaitingResource");
+    assert_eq!(code(server.client.delete_resource("db")), "ResourceInUse");
+    server.client.patch_resource("db", &permits(2)).unwrap();
+    assert_eq!(server.run(run.id).state, "Pending");
+    assert_eq!(code(server.client.delete_resource("db")), "ResourceInUse");
+}
+
+#[test]
+fn new_names_go_to_the_home_and_can_be_deleted() {
+    let (world, server) = server(CONFIG, &[]);
+    for name in ["a/b", "a b", "%2F", "ünïcode", "🙂", "tag:gpu", "slow:*"] {
+        server.client.put_resource(name, &permits(4)).unwrap();
+        assert_eq!(server.client.resource(name).unwrap().resource.permits, Some(4), "{name}");
+    }
+    let text = std::fs::read_to_string(world.path("home/mirab.toml")).unwrap();
+    assert!(text.contains("\"a/b\" = 4"), "{text}");
+    for name in ["a/b", "a b", "%2F", "ünïcode", "🙂", "tag:gpu", "slow:*"] {
+        server.client.delete_resource(name).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(world.path("home/mirab.toml")).unwrap().trim(), "[resources]");
+    assert_eq!(code(server.client.delete_resource("a/b")), "UnknownResource");
+}
+
+#[test]
+fn case_r14_nonsense_is_refused_and_changes_nothing() {
+    let (world, server) = server(CONFIG, &[]);
+    let before = std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap();
+    for name in ["  ", "{x}", "a*b*", "pool:x", "flow:shop/x", "backfill:1", "a\nb"] {
+        assert_eq!(code(server.client.put_resource(name, &permits(1))), "InvalidResource", "{name:?}");
+    }
+    let bucket = |rate, burst| ResourceChange { rate: Some(rate), burst: Some(burst), ..ResourceChange::default() };
+    for change in [bucket(1e308, 1), bucket(-1.0, 1), bucket(0.0, 1), bucket(1.0, 0), ResourceChange::default()] {
+        assert_eq!(code(server.client.put_resource("x", &change)), "InvalidResource", "{change:?}");
+    }
+    assert_eq!(code(server.client.patch_resource("dbb", &permits(1))), "UnknownResource");
+    assert_eq!(std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap(), before);
+    assert!(!world.path("home/mirab.toml").exists());
+}
+
+#[test]
+fn case_r15_an_edit_by_hand_is_not_lost() {
+    let (world, server) = server(CONFIG, &[]);
+    let path = world.path("shop/mirab.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    // Before the server has looked, a change of the same name is told, and one of another name keeps it.
+    std::fs::write(&path, text.replace("db = 2", "db = 9")).unwrap();
+    let told = server.client.patch_resource("db", &permits(5));
+    if told.is_err() {
+        assert_eq!(code(told), "ConfigConflict");
+    }
+    server.client.patch_resource("api:*", &permits(3)).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("\"api:*\" = 3") && (text.contains("db = 9") || text.contains("db = 5")), "{text}");
+    let changed = || server.client.resource("db").unwrap().resource.permits.filter(|permits| *permits != 2);
+    until("the edit is taken over", changed);
+}
+
+#[test]
+fn case_e9_resolve_says_who_wins_and_why() {
+    let (_world, server) = server("[resources]\n\"api:*\" = 1\n\"*:eu\" = 2\n\"api:acme\" = 5\n", &[]);
+    let by_pattern = server.client.resolve("api:eu").unwrap();
+    assert_eq!(by_pattern.declared_as, "api:*");
+    assert_eq!(by_pattern.losers.iter().map(|loser| loser.declared_as.as_str()).collect::<Vec<_>>(), ["*:eu"]);
+    assert_eq!(server.client.resolve("api:acme").unwrap().declared_as, "api:acme");
+    assert_eq!(code(server.client.resolve("db")), "UnknownResource");
+}
