@@ -1,6 +1,7 @@
 //! A flow as its file declares it. Kept in memory only: it is discovered again at every start.
 use crate::overlap::Overlap;
 use crate::records::Needs;
+use serde_json::{Map, Value};
 
 /// A flow with the options that its runs take over when they are created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct FlowSpec {
     pub priority: i32,
     /// Units that each run holds.
     pub needs: Needs,
+    /// Defaults of its parameters, for names of resources that hold parameters.
+    pub defaults: Map<String, Value>,
     /// Tags of each run.
     pub tags: Vec<String>,
     /// How often a failed run is tried again.

@@ -1,7 +1,9 @@
 //! The Python module `mirab._native`: conversion of arguments, and the interpreter's lock let go around every wait.
 mod engine;
 
+use mirab_core::{Refusal, Template};
 use pyo3::prelude::*;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -11,9 +13,29 @@ fn cli(py: Python<'_>, argv: Vec<OsString>, python: PathBuf) -> i32 {
     py.detach(|| mirab_cli::run(argv, Some(python)))
 }
 
+/// The fields of a name that holds parameters, as `{"fields": [...]}`; or `{"code", "detail"}` where it is malformed.
+#[pyfunction]
+fn template_fields(name: &str) -> String {
+    answer(Template::parse(name).map(|template| json!({"fields": template.fields().collect::<Vec<_>>()})))
+}
+
+/// A name with the texts of its fields filled in, as `{"name"}`; or `{"code", "detail"}`.
+#[pyfunction]
+fn render_name(name: &str, values: &str) -> String {
+    let values: Value = serde_json::from_str(values).unwrap_or_default();
+    let text = |field: &str| values.get(field).and_then(Value::as_str).map(str::to_owned);
+    answer(Template::parse(name).and_then(|template| template.render(text)).map(|name| json!({"name": name})))
+}
+
+fn answer(result: Result<Value, Refusal>) -> String {
+    result.unwrap_or_else(|refusal| json!({"code": refusal.code(), "detail": refusal.to_string()})).to_string()
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<engine::Engine>()?;
     module.add_function(wrap_pyfunction!(cli, module)?)?;
+    module.add_function(wrap_pyfunction!(template_fields, module)?)?;
+    module.add_function(wrap_pyfunction!(render_name, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -144,6 +144,7 @@ fn spec(project: &str, flow: &FoundFlow) -> Result<FlowSpec, String> {
         overlap: options.on_overlap.parse().map_err(in_flow)?,
         priority: options.priority,
         needs: options.resources.clone().into_iter().collect(),
+        defaults: defaults(flow),
         tags: options.tags.clone(),
         retries: options.retries,
         retry_delay: nanos(options.retry_delay_s).ok_or_else(|| {
@@ -151,6 +152,11 @@ fn spec(project: &str, flow: &FoundFlow) -> Result<FlowSpec, String> {
         })?,
         crash_retries: options.crash_retries,
     })
+}
+
+fn defaults(flow: &FoundFlow) -> serde_json::Map<String, serde_json::Value> {
+    let known = flow.params.iter().filter_map(|param| Some((param.name.clone(), param.default.clone()?)));
+    known.collect()
 }
 
 /// Seconds as nanoseconds; `None` when they are negative or no number.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mirab._context import Body, Run, current, entered
+from mirab._names import filled_in
 from mirab._offline import OfflineRun, OfflineTicket
 from mirab._options import TaskOptions
 from mirab._pool import TaskPool, in_thread
@@ -22,7 +23,12 @@ class Call:
     body: Callable[[], Any]
     key: str
     is_flow: bool
+    arguments: Callable[[], Mapping[str, Any]]
     attempts: int = 0
+
+    def resources(self) -> dict[str, int]:
+        """Units by plain name: parameters in a name are filled in from this call's arguments."""
+        return filled_in(self.options.resources, self.arguments())
 
 
 def enclosing() -> tuple[Body, bool]:

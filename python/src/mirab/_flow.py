@@ -58,7 +58,8 @@ class Flow(Generic[P, R]):
     def call(self, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         """A call with checked parameters, for whoever runs it."""
         values = self._params.bind(args, kwargs)
-        return Call(self._options, functools.partial(self._function, **values), key, is_flow=True)
+        body = functools.partial(self._function, **values)
+        return Call(self._options, body, key, is_flow=True, arguments=lambda: values)
 
     def is_of(self, module: str) -> bool:
         """True when it was made there, not imported from elsewhere."""

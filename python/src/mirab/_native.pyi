@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, final
 
-__all__ = ["Engine", "__version__", "cli"]
+__all__ = ["Engine", "__version__", "cli", "render_name", "template_fields"]
 
 __version__: str
 
+def template_fields(name: str) -> str: ...
+def render_name(name: str, values: str) -> str: ...
 def cli(argv: Sequence[str], python: str) -> int: ...
 
 @final

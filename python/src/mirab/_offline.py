@@ -119,7 +119,7 @@ class OfflineRun:
 
     def admit(self, call: Call, parent: OfflineTicket) -> OfflineTicket:
         """Waits for the local semaphores."""
-        names = call.options.resources
+        names = call.resources()
         keys = frozenset((name, parent.scope.get(name, 0)) for name in names)
         GATE.acquire(self._number, keys)
         return OfflineTicket(keys, {**parent.scope, **dict.fromkeys(names, next(_numbers))})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from mirab._names import check_template, is_template
 from mirab.errors import InvalidOption, InvalidResource
 
 _ON_OVERLAP = ("enqueue", "skip", "cancel_new")
@@ -149,6 +150,8 @@ def resource_name(key: object) -> str:
     if not isinstance(key, str):
         raise InvalidResource(f"a resource's name must be a text, got {key!r}")
     name = unicodedata.normalize("NFC", key.strip())
+    if is_template(name):
+        check_template(name)
     if not 1 <= len(name) <= 200 or any(unicodedata.category(letter) == "Cc" for letter in name):
         raise InvalidResource(f"a resource's name must have 1 to 200 characters and no control characters, got {key!r}")
     if "*" in name:

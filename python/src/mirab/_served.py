@@ -43,7 +43,7 @@ class ServedRun:
         request = {
             "key": call.key,
             "name": options.name,
-            "resources": dict(options.resources),
+            "resources": call.resources(),
             "tags": list(options.tags),
             "retries": options.retries,
             "retry_delay_s": options.retry_delay,

@@ -72,7 +72,13 @@ class Task(Generic[P, R]):
         return [submit(*items) for items in zip(*iterables, strict=True)]
 
     def _call(self, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
-        return Call(self._options, functools.partial(self._function, *args, **kwargs), key, is_flow=False)
+        def arguments() -> Mapping[str, Any]:
+            bound = inspect.signature(self._function).bind(*args, **kwargs)
+            bound.apply_defaults()
+            return bound.arguments
+
+        body = functools.partial(self._function, *args, **kwargs)
+        return Call(self._options, body, key, is_flow=False, arguments=arguments)
 
     def __repr__(self) -> str:
         return f"<task {self._options.name}>"

@@ -1,5 +1,5 @@
 //! Limits that change while work runs.
-use super::harness::{code, flow, server, until};
+use super::harness::{code, flow, problem, server, until};
 use mirab_wire::ResourceChange;
 use serde_json::json;
 
@@ -93,4 +93,27 @@ fn case_e9_resolve_says_who_wins_and_why() {
     assert_eq!(by_pattern.losers.iter().map(|loser| loser.declared_as.as_str()).collect::<Vec<_>>(), ["*:eu"]);
     assert_eq!(server.client.resolve("api:acme").unwrap().declared_as, "api:acme");
     assert_eq!(code(server.client.resolve("db")), "UnknownResource");
+}
+
+#[test]
+fn case_d16_each_tenant_has_its_own_limit_by_a_parameter_of_its_run() {
+    let per_tenant = flow("sync", json!({"resources": {"api:{{ order.tenant }}": 1}}));
+    let (_world, server) = server("[resources]\n\"api:*\" = 1\n", &[per_tenant]);
+    let submit = |tenant: &str| server.submit_with("sync", json!({"order": {"tenant": tenant}}));
+    let (first, second, other) = (submit("acme"), submit("acme"), submit("zeta"));
+    assert_eq!([first.state, second.state, other.state], ["Pending", "AwaitingResource", "Pending"]);
+    let create = |params: serde_json::Value| mirab_wire::CreateRun {
+        flow: "sync".into(),
+        params: params.as_object().cloned().unwrap_or_default(),
+        ..mirab_wire::CreateRun::default()
+    };
+    for params in
+        [json!({}), json!({"order": {"tenant": ""}}), json!({"order": {"tenant": null}}), json!({"order": []})]
+    {
+        let refused = problem(server.create(create(params.clone())));
+        assert_eq!(refused.code, "TemplateError", "{params}");
+        assert!(refused.detail.contains("`order.tenant`"), "{}", refused.detail);
+    }
+    // A value is no way around the pattern.
+    assert_eq!(code(server.create(create(json!({"order": {"tenant": "*"}})))), "InvalidResource");
 }

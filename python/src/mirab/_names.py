@@ -1,0 +1,61 @@
+"""Names of resources that hold parameters, such as ``api:{{ tenant }}``: read and filled in by the native module."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mirab import errors
+from mirab._native import render_name, template_fields
+
+
+def is_template(name: str) -> bool:
+    """True for a name with a brace, well-formed or not."""
+    return "{" in name or "}" in name
+
+
+def check_template(name: str) -> None:
+    """Raises ``TemplateError`` where it is malformed."""
+    _fields(name)
+
+
+def filled_in(resources: Mapping[str, int], arguments: Mapping[str, Any]) -> dict[str, int]:
+    """The resources of one call; names that come out the same are summed."""
+    found: dict[str, int] = {}
+    for name, units in resources.items():
+        plain = _fill_in(name, arguments) if is_template(name) else name
+        found[plain] = found.get(plain, 0) + units
+    return found
+
+
+def _fields(name: str) -> list[str]:
+    answer = json.loads(template_fields(name))
+    if "code" in answer:
+        raise errors.from_code(answer["code"], answer["detail"])
+    fields: list[str] = answer["fields"]
+    return fields
+
+
+def _fill_in(name: str, arguments: Mapping[str, Any]) -> str:
+    found = {field: _text(arguments, field) for field in _fields(name)}
+    texts = {field: text for field, text in found.items() if text is not None}
+    answer = json.loads(render_name(name, json.dumps(texts)))
+    if "code" in answer:
+        raise errors.from_code(answer["code"], answer["detail"])
+    plain: str = answer["name"]
+    return plain
+
+
+def _text(arguments: Mapping[str, Any], field: str) -> str | None:
+    """The value of a field as text; ``None`` where there is none, or one that is neither text nor number."""
+    value: Any = arguments
+    for part in field.split("."):
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            value = getattr(value, part, None)
+        elif isinstance(value, Mapping):
+            value = value.get(part)
+        else:
+            return None
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if isinstance(value, (bool, int, float)) else None
