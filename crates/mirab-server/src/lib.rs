@@ -13,6 +13,8 @@ mod engine_process;
 mod engine_table;
 mod home;
 mod host;
+#[cfg(test)]
+mod host_tests;
 mod limits;
 mod loaded;
 mod log_file;
@@ -24,7 +26,10 @@ mod running;
 mod serve;
 mod serve_error;
 mod supervisor;
+mod sync;
 mod wakers;
+#[cfg(test)]
+mod wakers_tests;
 
 pub use api::openapi;
 pub use config::ConfigError;

@@ -1,8 +1,11 @@
 //! Who waits for what: long polls and heartbeats park here, effects wake them.
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
 use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 
 /// What a call can wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +34,7 @@ struct Waiting {
 }
 
 impl Wakers {
-    /// Registers interest. Enable the listener's future first and look at the state then: so no wake-up is lost between the two.
+    /// Registers interest; see [`Listener::armed`].
     pub fn listen(&self, topic: Topic) -> Listener {
         let mut topics = self.lock();
         let waiting = topics.entry(topic.clone()).or_default();
@@ -55,6 +58,12 @@ impl Wakers {
         }
     }
 
+    /// How many topics someone waits for.
+    #[cfg(test)]
+    pub fn topics(&self) -> usize {
+        self.lock().len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Topic, Waiting>> {
         self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,7 +73,17 @@ impl Wakers {
 pub(crate) struct Listener {
     wakers: Wakers,
     topic: Topic,
-    pub notify: Arc<Notify>,
+    notify: Arc<Notify>,
+}
+
+impl Listener {
+    /// A future that ends with the next wake-up from now on. Make it, look at the state then, and wait for it last: so no wake-up is lost
+    /// between the look and the wait.
+    pub fn armed(&self) -> Pin<Box<OwnedNotified>> {
+        let mut armed = Box::pin(Arc::clone(&self.notify).notified_owned());
+        armed.as_mut().enable();
+        armed
+    }
 }
 
 impl Drop for Listener {
@@ -76,22 +95,5 @@ impl Drop for Listener {
                 entry.remove();
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_topic_is_forgotten_with_its_last_listener_whatever_futures_are_left() {
-        let wakers = Wakers::default();
-        let (first, second) = (wakers.listen(Topic::Task(1)), wakers.listen(Topic::Task(1)));
-        let future = Arc::clone(&first.notify).notified_owned();
-        drop(first);
-        assert_eq!(wakers.lock().len(), 1);
-        drop(second);
-        assert_eq!(wakers.lock().len(), 0);
-        drop(future);
     }
 }

@@ -11,7 +11,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use mirab_core::{ClaimId, Fence};
 use mirab_wire as wire;
-use std::pin::pin;
 use std::time::Duration;
 
 const LONGEST_LISTEN: Duration = Duration::from_secs(10);
@@ -32,8 +31,7 @@ pub(crate) async fn heartbeat(
     let until = Wait::of(request.wait_s).at_most(LONGEST_LISTEN);
     let listener = app.wakers.listen(Topic::Stop(id));
     loop {
-        let mut asked_to_stop = pin!(listener.notify.notified());
-        asked_to_stop.as_mut().enable();
+        let asked_to_stop = listener.armed();
         let fence = Fence(request.fence);
         let cancel = app.host.call(move |orchestrator, now| orchestrator.heartbeat(now, ClaimId(id), fence)).await??;
         if cancel || wait_or_stop(&app, until, asked_to_stop).await != Woken::News {

@@ -9,7 +9,6 @@ use mirab_core::SECOND;
 use mirab_flow::{LEASE_LIFE, Leased, Orchestrator, POOL, TakeLease};
 use mirab_wire as wire;
 use std::future::Future;
-use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -57,9 +56,7 @@ pub(crate) async fn lease(
     let mut is_first = true;
     loop {
         // Both are registered before the look, so that nothing that comes in between is missed.
-        let (mut offered, mut told_to_end) = (pin!(offers.notify.notified()), pin!(retired.notify.notified()));
-        offered.as_mut().enable();
-        told_to_end.as_mut().enable();
+        let (offered, told_to_end) = (offers.armed(), retired.armed());
         let answer = take(&app, ask.clone()).await?;
         if answer.retire {
             // It may have been the one that was woken for an offer: another is to look.

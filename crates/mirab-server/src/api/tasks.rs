@@ -12,7 +12,6 @@ use axum::extract::State as Shared;
 use mirab_core::{ClaimId, Fence, SECOND};
 use mirab_flow::{NewTask, Outcome, State, TaskStatus};
 use mirab_wire as wire;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A claim that waits for its next attempt is looked at so often: its delay ends without a word.
@@ -59,7 +58,7 @@ pub(crate) async fn claim(
             let status = orchestrator.claim_task(now, ClaimId(lease), fence, asked)?;
             // Registered before anything else can happen to the task, so that its change is not missed.
             let listener = wakers.listen(Topic::Task(status.id.0));
-            let changed = Arc::clone(&listener.notify).notified_owned();
+            let changed = listener.armed();
             Ok::<_, mirab_flow::Error>((status, listener, changed))
         });
         let (status, _listener, changed) = answer.await??;
