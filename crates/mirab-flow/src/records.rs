@@ -265,7 +265,7 @@ pub enum Fact {
     Bucket(BucketRecord),
     /// Insert or replace.
     Durations(DurationsRecord),
-    /// Insert or replace: a declared name, and its last total above 0.
+    /// Insert or replace: a declared name, and its last total above 0; `u64::MAX` where it has none any more.
     Total(String, u64),
     /// Insert or replace: key and value.
     Setting(String, String),

@@ -79,6 +79,13 @@ impl Orchestrator {
         }
     }
 
+    /// A name that is declared anew owes nothing to what it was before.
+    pub(super) fn forget_total(&mut self, declared: &str) {
+        if self.totals.insert(declared.to_owned(), u64::MAX).is_some() {
+            self.fact(Fact::Total(declared.to_owned(), u64::MAX));
+        }
+    }
+
     /// Takes over what was learned; the names must be declared. Totals that were changed while nothing was served are told anew.
     pub(super) fn restore_learned(&mut self, stored: &Stored) {
         for DurationsRecord { learner, name, recent } in &stored.durations {

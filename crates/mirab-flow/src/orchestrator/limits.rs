@@ -64,6 +64,7 @@ impl Orchestrator {
         let now = self.advance(now);
         let name = check_declared(name)?;
         self.gate.remove(now, &name)?;
+        self.forget_total(&name);
         self.declared.options.resources.retain(|known| known.name != name);
         self.settle(now);
         Ok(())

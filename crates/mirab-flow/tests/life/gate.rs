@@ -180,6 +180,15 @@ fn a_paused_resource_remembers_its_total_over_a_restart() {
 }
 
 #[test]
+fn a_name_that_is_declared_anew_has_no_total_of_before() {
+    let mut world = World::new(4, &[semaphore("db", 3)], vec![flow("nightly")]);
+    world.run(|o, now| o.remove_resource(now, "db")).unwrap();
+    world.run(|o, now| o.declare(now, semaphore("db", 0))).unwrap();
+    world.restart(4, &[semaphore("db", 0)], vec![flow("nightly")]);
+    world.submit_needing("nightly", &[("db", 4)]).unwrap();
+}
+
+#[test]
 fn a_balance_that_a_lowered_burst_cut_is_stored_at_once() {
     let mut world = World::new(4, &[bucket("api", 0.001, 10)], vec![flow("nightly")]);
     let limit = |burst| bucket("api", 0.001, burst).limit;
