@@ -1,5 +1,5 @@
 //! The command line as a whole: arguments to a subcommand, its failure to an exit code.
-use crate::commands::{cancel, flows, priority, ps, queue, resources, run as offline, serve, submit, why};
+use crate::commands::{cancel, check, flows, priority, ps, queue, resources, run as offline, serve, submit, why};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -48,6 +48,7 @@ enum Command {
     Resources(resources::Args),
     Flows(flows::Args),
     Cancel(cancel::Args),
+    Check(check::Args),
     Priority(priority::Args),
 }
 
@@ -88,6 +89,7 @@ fn dispatch(command: Command, session: &mut Session) -> Result<Exit, Failure> {
         Command::Resources(args) => resources::execute(&args, session),
         Command::Flows(args) => flows::execute(&args, session),
         Command::Cancel(args) => cancel::execute(&args, session),
+        Command::Check(args) => check::execute(args, session),
         Command::Priority(args) => priority::execute(&args, session),
     }
 }

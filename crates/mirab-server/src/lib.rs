@@ -5,6 +5,7 @@
 //! The server imports no user code: flows are found (`discovery`) and executed (`engine_process`) by child processes.
 mod api;
 mod catalog;
+mod check;
 mod clock;
 pub mod config;
 mod discovery;
@@ -32,6 +33,7 @@ mod wakers;
 mod wakers_tests;
 
 pub use api::openapi;
+pub use check::{Finding, check};
 pub use config::ConfigError;
 pub use discovery::DiscoveryError;
 pub use home::HomeError;

@@ -85,6 +85,24 @@ pub struct Discovery {
     pub flows: Vec<FoundFlow>,
     /// Files that did not import; the flows of the others are served all the same.
     pub broken: Vec<BrokenFile>,
+    /// Tasks at the top level of the files, for `mirab check`.
+    #[serde(default)]
+    pub tasks: Vec<FoundTask>,
+}
+
+/// A task found in a project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FoundTask {
+    /// Its name.
+    pub name: String,
+    /// File relative to the project's directory.
+    pub file: String,
+    /// Units that each call holds.
+    pub resources: Needs,
+    /// Names of its parameters.
+    pub params: Vec<String>,
+    /// True when it takes any further parameters by name (`**kwargs`).
+    pub any_params: bool,
 }
 
 /// A flow as served.

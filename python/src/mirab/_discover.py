@@ -17,6 +17,7 @@ from typing import Any
 from mirab._failure import failure
 from mirab._flow import Flow
 from mirab._load import load_module, use_project
+from mirab._task import Task
 from mirab.errors import InvalidOption
 
 _SKIPPED = {"__pycache__", "node_modules", "site-packages", "tests", "venv"}
@@ -29,6 +30,7 @@ def discover(directory: Path) -> dict[str, Any]:
     use_project(directory)
     flows: list[dict[str, Any]] = []
     broken: list[dict[str, Any]] = []
+    tasks: list[dict[str, Any]] = []
     seen: dict[str, str] = {}
     for file in files(directory):
         try:
@@ -37,8 +39,9 @@ def discover(directory: Path) -> dict[str, Any]:
             broken.append({"file": file, "error": failure(error)})
         else:
             flows += found
+            tasks += _tasks_of(directory, file)
             seen.update((each["name"], file) for each in found)
-    return {"flows": flows, "broken": broken}
+    return {"flows": flows, "broken": broken, "tasks": tasks}
 
 
 def files(directory: Path) -> Iterator[str]:
@@ -76,6 +79,13 @@ def _flows_of(directory: Path, file: str, seen: dict[str, str]) -> list[dict[str
         _refuse_twice(each, file, names)
         names[each["name"]] = file
     return found
+
+
+def _tasks_of(directory: Path, file: str) -> list[dict[str, Any]]:
+    """Tasks at the top level of a file that was imported before."""
+    module = load_module(directory, file)
+    held = {id(value): value for value in vars(module).values() if isinstance(value, Task)}
+    return [task.describe(file) for task in held.values() if task.is_of(module.__name__)]
 
 
 def _refuse_twice(found: dict[str, Any], file: str, names: dict[str, str]) -> None:

@@ -80,6 +80,19 @@ class Task(Generic[P, R]):
         body = functools.partial(self._function, *args, **kwargs)
         return Call(self._options, body, key, is_flow=False, arguments=arguments)
 
+    def is_of(self, module: str) -> bool:
+        """True when its function was written there."""
+        return getattr(self._function, "__module__", None) == module
+
+    def describe(self, file: str) -> dict[str, Any]:
+        """What discovery reports about it."""
+        params = inspect.signature(self._function).parameters.values()
+        any_params = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in params)
+        names = [each.name for each in params if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        resources = dict(self._options.resources)
+        name = self._options.name
+        return {"name": name, "file": file, "resources": resources, "params": names, "any_params": any_params}
+
     def __repr__(self) -> str:
         return f"<task {self._options.name}>"
 

@@ -1,5 +1,6 @@
 //! One subcommand a file: its arguments, and what it does.
 pub(crate) mod cancel;
+pub(crate) mod check;
 pub(crate) mod flows;
 pub(crate) mod priority;
 pub(crate) mod ps;

@@ -148,7 +148,7 @@ fn add(args: &Args, home: &Home, url: &str, out: &mut Output) -> Result<Exit, Fa
 }
 
 /// The server's words have the way out in the same sentence; where a person meets them most, it is told apart as a hint.
-fn refused(error: ServeError) -> Failure {
+pub(super) fn refused(error: ServeError) -> Failure {
     let message = error.to_string();
     match error {
         ServeError::NotADirectory { path } => Failure::usage(format!("{} is not a directory", path.display()))

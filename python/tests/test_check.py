@@ -1,0 +1,83 @@
+"""``mirab check`` finds what cannot work as it is written, before anything is served."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+CONFIG = """
+[server]
+max_engines = 1
+[resources]
+db = 2
+"api:*" = 1
+"*:eu" = 3
+hour = { kind = "token_bucket", rate = 0.2777, burst = 5 }
+minute = { kind = "token_bucket", rate = 0.0833, burst = 5 }
+"""
+FLOWS = """
+from mirab import flow, task
+
+@task(resources={"dbb": 1})
+def load(rows): ...
+
+@task(resources={"db": 3})
+def wide(rows): ...
+
+@flow(resources={"api:{{ tenannt }}": 1}, max_concurrent=5)
+def misspelt(tenant): ...
+
+@flow(resources={"api:{{ tenant }}": 1, "hour": 1, "minute": 1})
+def fine(tenant): ...
+"""
+
+
+def check(folder: Path, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
+    command = [
+        sys.executable,
+        "-m",
+        "mirab",
+        "--json",
+        "--home",
+        str(folder / "home"),
+        "check",
+        str(folder),
+        *arguments,
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.returncode, json.loads(ended.stdout)
+
+
+def test_e1_e2_e8_d23_everything_wrong_is_found_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "mirab.toml").write_text(CONFIG)
+    (tmp_path / "flows.py").write_text(FLOWS)
+    code, findings = check(tmp_path)
+    found = {(each["code"], each["warning"], Path(each["place"]).name) for each in findings}
+    assert code == 1
+    assert found == {
+        ("TemplateError", False, "flows.py"),
+        ("UnknownResource", False, "flows.py"),
+        ("ResourceExceedsCapacity", False, "flows.py"),
+        ("OverlappingPatterns", True, "mirab.toml:6"),
+        ("UnusedResource", True, "mirab.toml:7"),
+        ("NeverBinds", True, "mirab.toml:8"),
+        ("NeverBinds", True, "flows.py"),
+    }
+    told = " ".join(each["message"] for each in findings)
+    assert "did you mean db?" in told and "did you mean tenant?" in told
+
+
+def test_a_clean_directory_is_told_so_and_strict_minds_warnings(tmp_path: Path) -> None:
+    (tmp_path / "mirab.toml").write_text("[resources]\ndb = 2\n")
+    (tmp_path / "flows.py").write_text("from mirab import flow\n\n@flow(resources={'db': 1})\ndef fine(): ...\n")
+    assert check(tmp_path) == (0, [])
+    (tmp_path / "mirab.toml").write_text("[resources]\ndb = 2\nspare = 1\n")
+    assert check(tmp_path)[0] == 0 and check(tmp_path, "--strict")[0] == 1
+
+
+def test_a_broken_config_and_a_broken_file_are_findings(tmp_path: Path) -> None:
+    (tmp_path / "mirab.toml").write_text("[resources]\ndb = -1\n")
+    (tmp_path / "flows.py").write_text("import mirab\nraise RuntimeError('no')\n")
+    code, findings = check(tmp_path)
+    assert code == 1 and {each["code"] for each in findings} == {"InvalidConfig", "ImportError"}
