@@ -76,10 +76,14 @@ def test_e2_a_task_that_wants_more_than_there_is_fails_at_once(served: Served) -
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", "d\nb", "x" * 201, "api:*", "{name}", "tag:heavy", "pool:default", "flow:shop/quick", "backfill:1"],
+    ["", " ", "d\nb", "x" * 201, "api:*", "tag:heavy", "pool:default", "flow:shop/quick", "backfill:1"],
 )
 def test_e7_a_bad_or_reserved_name_is_refused(served: Served, name: str) -> None:
     assert refusal(served, resources={name: 1})[:2] == (422, "InvalidResource")
+
+
+def test_e7_a_name_with_a_field_that_the_run_lacks_is_refused(served: Served) -> None:
+    assert refusal(served, resources={"api:{tenant}": 1})[:2] == (422, "TemplateError")
 
 
 def test_bad_units_are_refused(served: Served) -> None:
