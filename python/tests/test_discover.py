@@ -110,4 +110,4 @@ def test_other_peoples_directories_are_not_searched(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "f.py").write_text(text)
     (tmp_path / "env" / "pyvenv.cfg").write_text("")
-    assert discover(tmp_path) == {"flows": [], "broken": []}
+    assert discover(tmp_path) == {"flows": [], "broken": [], "tasks": []}

@@ -5,6 +5,7 @@
 mod amount;
 pub mod history;
 pub mod invariants;
+pub mod load;
 mod model;
 mod rng;
 mod subject;

@@ -3,7 +3,7 @@ use mirab_core::Gate;
 use mirab_sim::{Model, Subject, run_history};
 
 /// Enough for every build; the millions are for the `soak` binary.
-const HISTORIES: u64 = 5_000;
+const HISTORIES: u64 = 20_000;
 
 fn play<S: Subject>(seeds: std::ops::Range<u64>) {
     for seed in seeds {

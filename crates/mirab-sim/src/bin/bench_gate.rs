@@ -99,7 +99,26 @@ fn median(mut values: Vec<u64>) -> u64 {
     values[values.len() / 2]
 }
 
+/// What callgrind counts: so many turns, once all that allocates has done so.
+const COUNTED: u64 = 20_000;
+
+#[inline(never)]
+fn counted_turns(line: &mut Line) {
+    (0..COUNTED).for_each(|_| line.turn());
+}
+
+/// `bench-gate instructions`: a fixed amount of work at 100,000 waiting, for `bench/instructions`.
+fn instructions() {
+    let mut line = Line::of(100_000);
+    (0..COUNTED).for_each(|_| line.turn());
+    counted_turns(&mut line);
+    println!("{COUNTED} turns");
+}
+
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("instructions") {
+        return instructions();
+    }
     let depth = std::env::args().nth(1).map_or(100_000, |depth| depth.parse().expect("a number of waiting claims"));
     let (mut line, mut bare) = (Line::of(depth), Bare::of(depth));
     // Warm up: what allocates does so now.
