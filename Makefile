@@ -14,7 +14,7 @@ export PYTHON
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak bench lint fmt clean prerequisites python-package
+.PHONY: help demo test soak bench peers instructions lint fmt clean prerequisites python-package
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
@@ -33,9 +33,18 @@ soak: python-package ## the longer proofs: histories by the million, and twenty 
 	MIRAB_SOAK=1 cargo test -p mirab-server --test model
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/served/test_server_killed.py
 
-bench: python-package ## cost of a decision, and latency of served runs
+bench: python-package ## cost of a decision, memory, mixed loads, and latency of served runs
 	cargo run --release -p mirab-sim --bin bench-gate -- $(BENCH_ARGS)
+	cargo run --release -p mirab-sim --bin bench-gate -- 1000000
+	cargo run --release -p mirab-sim --bin gate-figures
+	cargo run --release -p mirab-sim --bin mixed-loads
 	$(VENV)/bin/python bench/served.py
+
+peers: ## the gate beside a public crate, in a workspace of its own
+	cd bench/peers && cargo run --release
+
+instructions: ## instructions a claim, against the recorded number
+	bench/instructions
 
 lint: $(VENV_STAMP) ## formatting and lints of Rust and Python; changes nothing
 	@scripts/prerequisites lint

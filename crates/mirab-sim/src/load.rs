@@ -239,14 +239,37 @@ impl<'a> Play<'a> {
         self.look_at_the_line();
     }
 
+    /// Place in the one order: priority, then number; a task has its job's.
+    fn rank(&self, id: ClaimId) -> (i32, u64) {
+        let number = usize::try_from(id.0 % TASKS - 1).expect("a job's number");
+        (-self.load.kinds[self.load.jobs[number].kind].priority, id.0 % TASKS)
+    }
+
+    /// One that ranks above and starts at once has not waited, but it was in front all the same.
+    fn was_in_front(&mut self, id: ClaimId, needs: &[usize]) {
+        let (rank, now) = (self.rank(id), self.now);
+        let load = self.load;
+        for (other, since) in &mut self.clear {
+            let number = usize::try_from(other.0 - 1).expect("a job's number");
+            let kind = &load.kinds[load.jobs[number].kind];
+            if rank < (-kind.priority, other.0) && kind.needs.iter().any(|(r, _)| needs.contains(r)) {
+                *since = now;
+            }
+        }
+    }
+
     fn started(&mut self, id: ClaimId, fence: Fence) {
         let number = usize::try_from(id.0 % TASKS - 1).expect("a job's number");
         let job = &self.load.jobs[number];
         if id.0 >= TASKS {
             let hold = job.task.map_or(0, |(_, _, hold)| hold);
+            let needs: Vec<usize> = job.task.iter().map(|(r, ..)| *r).collect();
+            self.was_in_front(id, &needs);
             self.ends.insert((self.now + hold, id, fence));
             return;
         }
+        let needs: Vec<usize> = self.load.kinds[job.kind].needs.iter().map(|(r, _)| *r).collect();
+        self.was_in_front(id, &needs);
         self.ends.insert((self.now + job.hold, id, fence));
         self.outcome.started += 1;
         if let Some(promised) = self.promised.remove(&id) {
@@ -286,7 +309,8 @@ impl<'a> Play<'a> {
 #[must_use]
 pub fn play_without_promises(load: &Load) -> u64 {
     let mut free = load.totals.clone();
-    let (mut waiting, mut ends): (BTreeSet<(i32, usize)>, BTreeSet<(u64, usize)>) = Default::default();
+    let mut waiting: BTreeSet<(i32, usize)> = BTreeSet::new();
+    let mut ends: BTreeSet<(u64, usize)> = BTreeSet::new();
     let (mut now, mut next) = (0, 0);
     loop {
         let job = load.jobs.get(next).map(|job| job.at);

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Number of a class within its gate.
 pub(crate) type ClassIx = u32;
 
+/// Units by resource, shared by a class and its leases.
+pub(crate) type Held = Arc<[(ResourceIx, u64)]>;
+
 /// Units that an enclosing body holds for a task: resource, units, holder.
 pub(crate) type Covered = (ResourceIx, u64, ClaimId);
 
@@ -60,7 +63,7 @@ pub(crate) enum Filed {
 pub(crate) struct Class {
     pub key: Arc<ClassKey>,
     /// What is held of semaphores once started; `None` for all of its needs, as mostly.
-    pub held: Option<Arc<[(ResourceIx, u64)]>>,
+    pub held: Option<Held>,
     /// The same by name.
     pub takes: Units,
     pub queue: SortedQueue<Seat, ClaimId>,

@@ -85,7 +85,7 @@ mod tests {
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let head = Head::new(rank((state >> 40) % 300), 0);
-            if there.contains(&head) || (state >> 33) % 3 == 0 {
+            if there.contains(&head) || (state >> 33).is_multiple_of(3) {
                 there.pop_first();
             } else {
                 there.insert(head);

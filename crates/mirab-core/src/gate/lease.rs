@@ -1,5 +1,5 @@
 //! Leases: admitted claims, and what runs and waits below them.
-use super::class::{ClassIx, ClassKey};
+use super::class::{ClassIx, ClassKey, Held};
 use super::resource::ResourceIx;
 use crate::ids::{ClaimId, Fence, Place};
 use crate::time::Time;
@@ -17,7 +17,7 @@ pub(crate) struct Lease {
     /// What its claim asked for.
     pub key: Arc<ClassKey>,
     /// Semaphore units held; `None` for all of its key's needs, as mostly.
-    pub held: Option<Arc<[(ResourceIx, u64)]>>,
+    pub held: Option<Held>,
     /// Tokens it took, as they were settled since.
     pub tokens: Vec<(ResourceIx, u64)>,
     pub place: Place,

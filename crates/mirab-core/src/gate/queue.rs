@@ -200,9 +200,9 @@ mod tests {
             };
             if (state >> 33) % 5 < 2 {
                 assert_eq!(queue.remove(&key), map.remove(&key));
-            } else if !map.contains_key(&key) {
+            } else if let std::collections::btree_map::Entry::Vacant(there) = map.entry(key) {
                 queue.insert(key, step);
-                map.insert(key, step);
+                there.insert(step);
             }
             assert_eq!(queue.first(), map.first_key_value().map(|(k, v)| (*k, *v)));
             assert_eq!((queue.last_key(), queue.len()), (map.last_key_value().map(|(k, _)| *k), map.len()));

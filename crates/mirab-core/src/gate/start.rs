@@ -1,6 +1,6 @@
 //! A claim starts: it takes all it needs at once.
 use super::Gate;
-use super::class::{ClassIx, ClassKey};
+use super::class::{ClassIx, ClassKey, Held};
 use super::holders::Holder;
 use super::lease::{Lease, LeaseIx, Span};
 use super::line::Started;
@@ -10,6 +10,9 @@ use crate::bucket::BucketState;
 use crate::ids::{ClaimId, Fence};
 use crate::rank::{Rank, Seat};
 use std::sync::Arc;
+
+/// Tokens taken, and what is left of their buckets.
+type Tokens = (Vec<(ResourceIx, u64)>, Vec<(Name, BucketState)>);
 
 impl Gate {
     /// Starts the claim in that seat of a class: its head, or one that a promise gives way to.
@@ -98,14 +101,7 @@ impl Gate {
     }
 
     /// Takes everything at once; gives the tokens taken, and what is left of their buckets.
-    fn take(
-        &mut self,
-        id: ClaimId,
-        fence: Fence,
-        span: Span,
-        key: &ClassKey,
-        rank: Rank,
-    ) -> (Vec<(ResourceIx, u64)>, Vec<(Name, BucketState)>) {
+    fn take(&mut self, id: ClaimId, fence: Fence, span: Span, key: &ClassKey, rank: Rank) -> Tokens {
         let (mut tokens, mut buckets) = (Vec::new(), Vec::new());
         let now = self.now;
         for &(at, units) in &key.needs {
@@ -144,7 +140,7 @@ impl Gate {
     }
 
     /// What the claims of a class hold of semaphores once started; by number only where that is not all of their needs.
-    pub(super) fn held_by(&mut self, key: &ClassKey) -> (Option<Arc<[(ResourceIx, u64)]>>, Units) {
+    pub(super) fn held_by(&mut self, key: &ClassKey) -> (Option<Held>, Units) {
         let semaphores = key.needs.iter().filter(|(at, _)| self.resources[*at].bucket().is_none()).copied();
         let held: Vec<(ResourceIx, u64)> = semaphores.collect();
         let takes = self.named(&held);

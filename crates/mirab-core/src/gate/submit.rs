@@ -45,7 +45,8 @@ impl Gate {
 
     /// Writes what a claim asks for into a key, by number.
     fn number_needs(&mut self, key: &mut ClassKey, claim: &Submission<'_>) -> Result<(), Refusal> {
-        (key.needs.clear(), key.covered.clear());
+        key.needs.clear();
+        key.covered.clear();
         if claim.parent.is_none() && self.resolve_plain(claim.needs, &mut key.needs) {
             return Ok(());
         }
