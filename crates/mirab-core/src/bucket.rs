@@ -72,11 +72,12 @@ impl Bucket {
         Some(now.plus(u64::try_from(nanos).unwrap_or(u64::MAX)).max(self.cooling_until))
     }
 
-    /// True when `need` tokens will be there at `at` though `units` are taken at `now`, while it does not cool.
+    /// True when `need` tokens will be there at `at` though `units` are taken at `now`; what cannot be taken while it cools is not counted.
     pub fn refills(&self, units: u64, need: u64, at: Time, now: Time) -> bool {
         let scale = self.rate.scale();
         let gained = i128::from(at.since(now)).saturating_mul(self.rate.per_nanosecond());
-        let then = (self.scaled_at(now) - i128::from(units) * scale).saturating_add(gained);
+        let there = if now < self.cooling_until { 0 } else { self.scaled_at(now) };
+        let then = (there - i128::from(units) * scale).saturating_add(gained);
         then.min(i128::from(self.burst) * scale) >= i128::from(need) * scale
     }
 

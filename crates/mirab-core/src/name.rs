@@ -108,8 +108,14 @@ impl Pattern {
 /// assert_eq!(mirab_core::near_names("dbb", ["db", "gpu"].into_iter()), ["db"]);
 /// ```
 pub fn near_names<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let length = name.chars().take(MOST_CHARACTERS + 1).count();
+    if length > MOST_CHARACTERS {
+        // No name is that long: nothing is near, and the distance would take as long as the text is.
+        return Vec::new();
+    }
+    let near_in_length = |known: &str| known.chars().count().abs_diff(length) <= known.len().max(name.len()) / 3 + 1;
     let mut found: Vec<(usize, &str)> = declared
-        .filter(|known| !is_reserved(known))
+        .filter(|known| !is_reserved(known) && near_in_length(known))
         .map(|known| (strsim::damerau_levenshtein(name, known), known))
         .filter(|(distance, known)| *distance <= known.chars().count().max(name.chars().count()) / 3 + 1)
         .collect();

@@ -176,7 +176,8 @@ impl Model {
     /// Lets start what may start. Totals may have been lowered meanwhile.
     pub fn resume_starts(&mut self, now: Time) {
         self.restoring = false;
-        self.handle_timeout(now);
+        self.pass(now);
+        self.start_what_may();
         self.refuse_circles();
     }
 

@@ -51,30 +51,11 @@ macro_rules! same_views {
         fn next_numbers(&$this) -> (u64, u64) {
             $inner.next_numbers()
         }
-        fn settle(
-            &mut $this,
-            now: Time,
-            id: ClaimId,
-            fence: Fence,
-            name: &str,
-            actual: u64,
-        ) -> Result<BucketState, Refusal> {
-            $inner.settle(now, id, fence, name, actual)
-        }
-        fn cooldown(&mut $this, now: Time, name: &str, duration: u64) -> Result<BucketState, Refusal> {
-            $inner.cooldown(now, name, duration)
-        }
         fn durations(&$this, learner: Learner<'_>) -> Vec<u64> {
             $inner.durations(learner)
         }
-        fn restore_durations(&mut $this, learner: Learner<'_>, durations: &[u64]) {
-            $inner.restore_durations(learner, durations);
-        }
         fn poll_delayed(&mut $this) -> Option<(ClaimId, Name)> {
             $inner.poll_delayed()
-        }
-        fn restore_delay(&mut $this, id: ClaimId, name: &str) {
-            $inner.restore_delay(id, name);
         }
         fn poll_start(&mut $this) -> Option<Start> {
             $inner.poll_start()
@@ -117,6 +98,25 @@ macro_rules! same_views {
 
 macro_rules! same_commands {
     ($this:ident => $inner:expr) => {
+        fn settle(
+            &mut $this,
+            now: Time,
+            id: ClaimId,
+            fence: Fence,
+            name: &str,
+            actual: u64,
+        ) -> Result<BucketState, Refusal> {
+            $inner.settle(now, id, fence, name, actual)
+        }
+        fn cooldown(&mut $this, now: Time, name: &str, duration: u64) -> Result<BucketState, Refusal> {
+            $inner.cooldown(now, name, duration)
+        }
+        fn restore_durations(&mut $this, learner: Learner<'_>, durations: &[u64]) {
+            $inner.restore_durations(learner, durations);
+        }
+        fn restore_delay(&mut $this, id: ClaimId, name: &str) {
+            $inner.restore_delay(id, name);
+        }
         fn restore_bucket(&mut $this, now: Time, name: &str, state: BucketState) -> Result<(), Refusal> {
             $inner.restore_bucket(now, name, state)
         }

@@ -133,23 +133,27 @@ impl Gate {
 
     /// At the begin of a step: who could start but for what passed it is passed there no more.
     pub(super) fn mark_delayed(&mut self) {
-        let mut ids = std::mem::take(&mut self.newly_passed);
-        for at in &self.touched {
-            if let Some(line) = self.resources[*at].line.as_mut()
-                && !line.watched.is_empty()
-            {
-                ids.extend(std::mem::take(&mut line.watched));
-            }
-        }
-        if ids.is_empty() {
-            self.newly_passed = ids;
+        self.gather_watched();
+        if self.newly_passed.is_empty() {
             return;
         }
+        let mut ids = std::mem::take(&mut self.newly_passed);
         ids.sort_unstable();
         ids.dedup();
         for id in ids {
             if let Some(class) = self.waiting.get(&id).map(|waiting| waiting.class) {
                 self.mark_if_delayed(id, class);
+            }
+        }
+    }
+
+    /// Claims for which what happened in this step may be decisive are to be looked at.
+    pub(super) fn gather_watched(&mut self) {
+        for at in &self.touched {
+            if let Some(line) = self.resources[*at].line.as_mut()
+                && !line.watched.is_empty()
+            {
+                self.newly_passed.extend(std::mem::take(&mut line.watched));
             }
         }
     }

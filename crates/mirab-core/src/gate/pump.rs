@@ -23,6 +23,11 @@ impl Gate {
             return;
         }
         self.mark_delayed();
+        self.start_what_may();
+    }
+
+    /// The same without looking who was delayed since the last step: after a restart, that is for the next one.
+    pub(super) fn start_what_may(&mut self) {
         if !self.crowded.is_empty() {
             for resource in self.crowded.clone() {
                 self.touch(resource);

@@ -21,7 +21,9 @@ impl Gate {
     /// Lets start what may start.
     pub fn resume_starts(&mut self, now: Time) {
         self.withheld = false;
-        self.handle_timeout(now);
+        self.advance(now);
+        self.gather_watched();
+        self.start_what_may();
         self.refuse_circles();
     }
 

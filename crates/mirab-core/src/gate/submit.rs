@@ -72,16 +72,28 @@ impl Gate {
             self.pump();
             return false;
         }
-        let strict = self.strict_of(id);
-        if let Some((key, was)) = self.leave(id) {
-            self.join(id, &ClassKey { priority, ..ClassKey::clone(&key) }, was.place);
-            self.keep_strict(id, strict);
-            if let Some(waiting) = self.waiting.get_mut(&id) {
-                waiting.joined = was.joined;
-            }
-        }
+        self.move_to(id, priority);
         self.pump();
         true
+    }
+
+    fn move_to(&mut self, id: ClaimId, priority: i32) {
+        let Some(&Waiting { class, place, joined }) = self.waiting.get(&id) else { return };
+        if self.classes[class].key.priority == priority {
+            return;
+        }
+        let key = ClassKey { priority, ..ClassKey::clone(&self.classes[class].key) };
+        // Before it leaves, so that the lines it stands in go on.
+        if !self.by_key.contains(&key) {
+            self.add_class(&key, Rank::new(priority, place, self.options.aging));
+        }
+        let strict = self.strict_of(id);
+        self.leave(id);
+        self.join(id, &key, place);
+        self.keep_strict(id, strict);
+        if let Some(waiting) = self.waiting.get_mut(&id) {
+            waiting.joined = joined;
+        }
     }
 
     /// Checks what a claim asks for, as a submission would, and changes nothing.

@@ -1,5 +1,5 @@
 //! Plays steps on the model, the subject and the host, and holds them against each other.
-use super::compare::{compare, same, sorted};
+use super::compare::{compare, compare_rebuilt, same, sorted};
 use super::host::Host;
 use super::op::{History, Op};
 use crate::amount::Amount;
@@ -97,8 +97,23 @@ impl<S: Subject> Player<S> {
         }
         let after = View::of(&self.subject);
         self.trace.add(&(&op, &ours, &after.line, self.subject.poll_timeout()));
+        self.cut_here()?;
         let (model, host, starts) = (&self.model, &self.host, &ours.1.0);
         check(&Step { op: &op, before: &before, after: &after, host_before: &host_before, host, model, starts })
+    }
+
+    /// Were the host to die now, the gate that is built from what it has stored would show the same.
+    fn cut_here(&self) -> Result<(), String> {
+        // A bucket that was edited is stored with its next start only, and a clock that moved unseen moves the rebuilt gate.
+        if self.host.tokens_differ || self.clock != self.latest_call {
+            return Ok(());
+        }
+        let (mut rebuilt, _) = self.rebuilt::<S>();
+        let (starts, refused, _) = effects(&mut rebuilt);
+        if !starts.is_empty() || !refused.is_empty() {
+            return Err(format!("invariant 10: a restart starts {starts:?} and refuses {refused:?}"));
+        }
+        compare_rebuilt(&self.subject, &rebuilt)
     }
 
     /// The step as it is played; `None` for what no host does.

@@ -136,6 +136,11 @@ impl Model {
         if !self.restoring {
             self.mark_delayed();
         }
+        self.start_what_may();
+    }
+
+    /// The same without looking who was delayed since the last step: after a restart, that is for the next one.
+    pub(super) fn start_what_may(&mut self) {
         while !self.restoring {
             let next = self.by_rank().into_iter().find(|c| self.can_start(c)).or_else(|| self.given_way());
             let Some(id) = next.map(|c| c.id) else { return };
