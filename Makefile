@@ -31,6 +31,7 @@ test: python-package ## all tests: repository rules, Rust, Python types, Python
 soak: python-package ## the longer proofs: histories by the million, and twenty rounds of killing the server
 	cargo run --release -p mirab-sim --bin soak -- $(SOAK_ARGS)
 	MIRAB_SOAK=1 cargo test -p mirab-server --test model
+	MIRAB_SOAK=1 cargo test --release -p mirab-sim --test fuzz_names
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/served/test_server_killed.py
 
 bench: python-package ## cost of a decision, memory, mixed loads, and latency of served runs
