@@ -25,6 +25,7 @@ const CODES: &[&str] = &[
     "InvalidParams",
     "InvalidOption",
     "InvalidConfig",
+    "ConfigConflict",
     "BadRequest",
     "NotFound",
     "Unauthorized",
