@@ -57,17 +57,20 @@ impl Resource {
     /// Free units, whole tokens of a bucket; negative after a total was lowered below its use.
     pub fn free(&self, now: Time) -> i64 {
         match &self.store {
-            Store::Semaphore(permits) => {
-                let free = i128::from(*permits) - i128::from(self.holders.sum());
-                i64::try_from(free).unwrap_or(if free < 0 { i64::MIN } else { i64::MAX })
-            }
+            Store::Semaphore(permits) => match permits.checked_sub(self.holders.sum()) {
+                Some(free) => i64::try_from(free).unwrap_or(i64::MAX),
+                None => i64::try_from(self.holders.sum() - permits).map_or(i64::MIN, |over| -over),
+            },
             Store::Bucket(bucket) => bucket.tokens(now),
         }
     }
 
     /// Free units as a claim can take them.
     pub fn whole_free(&self, now: Time) -> u64 {
-        u64::try_from(self.free(now)).unwrap_or(0)
+        match &self.store {
+            Store::Semaphore(permits) => permits.saturating_sub(self.holders.sum()),
+            Store::Bucket(bucket) => u64::try_from(bucket.tokens(now)).unwrap_or(0),
+        }
     }
 
     /// True when `units` are free.
