@@ -76,6 +76,15 @@ def test_a_clean_directory_is_told_so_and_strict_minds_warnings(tmp_path: Path) 
     assert check(tmp_path)[0] == 0 and check(tmp_path, "--strict")[0] == 1
 
 
+def test_tags_of_tasks_and_exact_names_behind_a_template_count(tmp_path: Path) -> None:
+    (tmp_path / "mirab.toml").write_text('[resources]\n"tag:x" = 1\n"tenant:acme" = 1\n')
+    (tmp_path / "flows.py").write_text(
+        "from mirab import flow, task\n\n@task(tags=['x'])\ndef load(): ...\n\n"
+        "@flow(resources={'tenant:{t}': 1})\ndef sync(t): ...\n"
+    )
+    assert check(tmp_path) == (0, [])
+
+
 def test_a_broken_config_and_a_broken_file_are_findings(tmp_path: Path) -> None:
     (tmp_path / "mirab.toml").write_text("[resources]\ndb = -1\n")
     (tmp_path / "flows.py").write_text("import mirab\nraise RuntimeError('no')\n")

@@ -48,7 +48,7 @@ pub fn check(dir: &Path, home: &Path, python: &Path) -> Result<Vec<Finding>, Ser
     }
     let gate = gate_of(&declarations);
     for asker in askers(&found) {
-        check_asker(&gate, &asker, &mut findings);
+        check_asker(&declarations, &gate, &asker, &mut findings);
     }
     check_caps(&found, max_engines, &mut findings);
     check_patterns(&declarations, &mut findings);
@@ -114,7 +114,15 @@ fn askers(found: &Discovery) -> Vec<Asker<'_>> {
     flows.chain(tasks).collect()
 }
 
-fn check_asker(gate: &Gate, asker: &Asker<'_>, findings: &mut Vec<Finding>) {
+/// Declared names that a template may come out as.
+fn exact_names<'a>(declarations: &'a Declarations, template: &'a str) -> impl Iterator<Item = &'a str> {
+    let before = template.split('{').next().unwrap_or_default();
+    let after = template.rsplit('}').next().unwrap_or_default();
+    let names = declarations.iter().map(|declared| declared.config.name.as_str());
+    names.filter(move |name| !name.contains('*') && name.starts_with(before) && name.ends_with(after))
+}
+
+fn check_asker(declarations: &Declarations, gate: &Gate, asker: &Asker<'_>, findings: &mut Vec<Finding>) {
     for (name, units) in asker.resources {
         let (plain, told) = if is_template(name) { sample(asker, name) } else { (check_requested(name).ok(), None) };
         if let Some((code, message)) = told {
@@ -122,6 +130,10 @@ fn check_asker(gate: &Gate, asker: &Asker<'_>, findings: &mut Vec<Finding>) {
             continue;
         }
         let Some(plain) = plain else { continue };
+        if is_template(name) && !gate.is_declared(&plain) && exact_names(declarations, name).next().is_some() {
+            // Only some names are declared that it may come out as: whether it does depends on the parameter.
+            continue;
+        }
         if let Err(refusal) = gate.check_needs(&[(&plain, *units)], None) {
             let written = if is_template(name) { format!(" (asked for as {name:?})") } else { String::new() };
             findings.push(finding(refusal.code(), false, asker.file, format!("{}: {refusal}{written}", asker.what)));
@@ -236,11 +248,15 @@ fn check_unused(declarations: &Declarations, gate: &Gate, found: &Discovery, fin
     let mut used = std::collections::BTreeSet::new();
     for asker in askers(found) {
         for name in asker.resources.keys() {
+            if is_template(name) {
+                used.extend(exact_names(declarations, name).map(str::to_owned));
+            }
             let plain = if is_template(name) { sample(&asker, name).0 } else { check_requested(name).ok() };
             used.extend(plain.and_then(|plain| gate.resolve(&plain).ok()).map(|resolution| resolution.declared_as));
         }
     }
-    let tags = found.flows.iter().flat_map(|flow| &flow.options.tags).map(|tag| format!("tag:{tag}"));
+    let of_flows = found.flows.iter().flat_map(|flow| &flow.options.tags);
+    let tags = of_flows.chain(found.tasks.iter().flat_map(|task| &task.tags)).map(|tag| format!("tag:{tag}"));
     used.extend(tags.filter_map(|tag| gate.resolve(&tag).ok()).map(|resolution| resolution.declared_as));
     for declared in declarations.iter().filter(|declared| !used.contains(&declared.config.name)) {
         let message = format!("nothing here asks for {:?}: remove it, or check the spelling", declared.config.name);

@@ -191,7 +191,7 @@ impl Limits {
 
     /// Looks at the files once a second, until the server ends.
     pub async fn watch(self, host: Host, mut stopping: tokio::sync::watch::Receiver<bool>) {
-        let mut known = self.stamps();
+        let (mut known, mut told) = (self.stamps(), String::new());
         let mut ticks = tokio::time::interval(std::time::Duration::from_secs(1));
         loop {
             tokio::select! {
@@ -202,10 +202,16 @@ impl Limits {
             if stamps == known {
                 continue;
             }
-            known = stamps;
-            match self.reload(&host).await {
+            let read = self.reload(&host).await;
+            match &read {
                 Ok(()) => tracing::info!("limits were read again"),
-                Err(error) => tracing::error!("limits stay as they were: {}", error.told()),
+                Err(error) if told != error.told() => tracing::error!("limits stay as they were: {}", error.told()),
+                Err(_) => {}
+            }
+            told = read.as_ref().err().map(EditError::told).unwrap_or_default();
+            // What is refused for now, as a name that is still held, is tried again; a file that cannot be used waits for its next edit.
+            if !matches!(read, Err(EditError::Refused(_) | EditError::Store(_))) {
+                known = stamps;
             }
         }
     }

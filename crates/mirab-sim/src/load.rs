@@ -75,12 +75,6 @@ impl Load {
         Self { jobs: jobs.collect(), totals, kinds }
     }
 
-    /// The longest that any job holds, a task inside it included.
-    #[must_use]
-    pub fn longest(&self) -> u64 {
-        self.jobs.iter().map(|job| job.hold + job.task.map_or(0, |(_, _, hold)| hold)).max().unwrap_or(1)
-    }
-
     fn needs(&self, job: &Job) -> Vec<(&'static str, u64)> {
         self.kinds[job.kind].needs.iter().map(|(r, units)| (NAMES[*r], *units)).collect()
     }
@@ -128,6 +122,8 @@ pub struct Outcome {
     pub promise_errors: Vec<u64>,
     /// The longest wait counted from when no higher-ranked claim waited for any of its resources, with the number of its resources.
     pub longest_wait: (u64, usize),
+    /// The longest that any job held its units: one whose task waits holds them meanwhile.
+    pub longest_hold: u64,
     /// Jobs that started.
     pub started: usize,
 }
@@ -158,7 +154,8 @@ struct Play<'a> {
     promised: BTreeMap<ClaimId, u64>,
     /// Since when no higher-ranked claim waits for what a waiting one needs.
     clear: BTreeMap<ClaimId, u64>,
-    fences: BTreeMap<ClaimId, Fence>,
+    /// Running jobs and tasks: fence, and since when.
+    fences: BTreeMap<ClaimId, (Fence, u64)>,
     outcome: Outcome,
 }
 
@@ -220,14 +217,15 @@ impl<'a> Play<'a> {
     }
 
     fn end_job(&mut self, id: ClaimId) {
-        let fence = self.fences.remove(&id).expect("it runs");
+        let (fence, since) = self.fences.remove(&id).expect("it runs");
+        self.outcome.longest_hold = self.outcome.longest_hold.max(self.now - since);
         self.gate.release(Time(self.now), id, fence, Ended::ByItself);
     }
 
     fn collect(&mut self) {
         loop {
             if let Some(start) = self.gate.poll_start() {
-                self.fences.insert(start.id, start.fence);
+                self.fences.insert(start.id, (start.fence, self.now));
                 self.started(start.id, start.fence);
             } else if let Some((task, _)) = self.gate.poll_refused() {
                 // Its wait would have closed a circle: the job goes on without it.

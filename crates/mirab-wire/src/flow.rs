@@ -99,6 +99,9 @@ pub struct FoundTask {
     pub file: String,
     /// Units that each call holds.
     pub resources: Needs,
+    /// Tags of each call.
+    #[serde(default)]
+    pub tags: Vec<String>,
     /// Names of its parameters.
     pub params: Vec<String>,
     /// True when it takes any further parameters by name (`**kwargs`).

@@ -89,9 +89,14 @@ class Task(Generic[P, R]):
         params = inspect.signature(self._function).parameters.values()
         any_params = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in params)
         names = [each.name for each in params if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        resources = dict(self._options.resources)
-        name = self._options.name
-        return {"name": name, "file": file, "resources": resources, "params": names, "any_params": any_params}
+        return {
+            "name": self._options.name,
+            "file": file,
+            "resources": dict(self._options.resources),
+            "tags": list(self._options.tags),
+            "params": names,
+            "any_params": any_params,
+        }
 
     def __repr__(self) -> str:
         return f"<task {self._options.name}>"

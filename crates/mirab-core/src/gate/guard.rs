@@ -44,7 +44,7 @@ pub(super) struct Above {
 }
 
 /// So many heads are gone through to see who is protected; where more rank above, the lines themselves are asked.
-const GONE_THROUGH: usize = 4;
+const GONE_THROUGH: usize = 2;
 
 /// The protected waiters of a resource as they were read at `stamp`.
 #[derive(Clone, Debug, Default)]

@@ -22,7 +22,8 @@ fn row(durations: Durations, percent: u64, tasks: bool, loads: u64) {
     let (mut with, mut without, mut errors, mut worst) = (0, 0, Vec::new(), 0.0f64);
     for seed in 0..loads {
         let load = Load::of(seed * 31 + percent, percent, durations, tasks, JOBS);
-        let (outcome, longest) = (play(&load), load.longest() as f64);
+        let outcome = play(&load);
+        let longest = outcome.longest_hold as f64;
         with += outcome.use_ppm;
         without += if tasks { outcome.use_ppm } else { play_without_promises(&load) };
         errors.extend(outcome.promise_errors.iter().map(|error| *error as f64 / longest));
