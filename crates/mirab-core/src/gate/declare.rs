@@ -147,8 +147,13 @@ impl Gate {
         self.pump();
         self.check_removal(name)?;
         let declared = *self.declared_by_name.get(name).ok_or_else(|| self.unknown(name))?;
-        for at in self.instances(declared) {
-            self.remove_kept(at);
+        let instances = self.instances(declared);
+        for at in &instances {
+            self.remove_kept(*at);
+        }
+        // Nothing of this step refers to them any more before they go.
+        self.settle_touched();
+        for at in instances {
             self.remove_resource(at);
         }
         self.declared.remove(declared);

@@ -49,7 +49,7 @@ impl Gate {
     }
 
     /// Sets timers anew, and forgets what nobody uses any more.
-    fn settle_touched(&mut self) {
+    pub(super) fn settle_touched(&mut self) {
         // Taken out and put back empty: its memory serves the next step.
         let mut touched = std::mem::take(&mut self.touched);
         touched.append(&mut self.changed);
