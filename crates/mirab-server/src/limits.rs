@@ -99,6 +99,8 @@ impl Limits {
 
     /// Writes every file that declares the name; a new name goes to the home's.
     fn write(&self, edit: &Edit) -> Result<(Vec<Rewrite>, Declarations), EditError> {
+        // With a file that cannot be used nobody knows where the name is declared.
+        self.read_all()?;
         let mut rewrites = Vec::new();
         let home = self.home.join(FILE_NAME);
         let files = self.files();
@@ -122,11 +124,13 @@ impl Limits {
                 return Err(EditError::Config(message));
             }
         }
-        let mut declarations = Declarations::default();
-        for (path, role) in &files {
-            declarations.add(&ConfigFile::parse(&path.to_string_lossy(), &read(path)?.unwrap_or_default(), *role)?)?;
+        match self.read_all() {
+            Ok(declarations) => Ok((rewrites, declarations)),
+            Err(error) => {
+                take_back(rewrites);
+                Err(error)
+            }
         }
-        Ok((rewrites, declarations))
     }
 
     /// A value that somebody wrote by hand is not overwritten unseen.

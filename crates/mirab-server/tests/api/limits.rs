@@ -86,6 +86,22 @@ fn case_r15_an_edit_by_hand_is_not_lost() {
 }
 
 #[test]
+fn a_file_that_cannot_be_used_is_told_and_nothing_is_written() {
+    let (world, server) = server(CONFIG, &[]);
+    let path = world.path("shop/mirab.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("db = 2", "db = -3")).unwrap();
+    for name in ["api:*", "db", "new"] {
+        assert_eq!(code(server.client.put_resource(name, &permits(5))), "InvalidConfig", "{name}");
+    }
+    assert!(!world.path("home/mirab.toml").exists());
+    std::fs::write(&path, text.replace("db = 2", "db = 3")).unwrap();
+    let changed = || server.client.resource("db").unwrap().resource.permits.filter(|permits| *permits == 3);
+    until("the mended file is read", changed);
+    assert_eq!(server.client.put_resource("new", &permits(5)).unwrap().resource.permits, Some(5));
+}
+
+#[test]
 fn case_e9_resolve_says_who_wins_and_why() {
     let (_world, server) = server("[resources]\n\"api:*\" = 1\n\"*:eu\" = 2\n\"api:acme\" = 5\n", &[]);
     let by_pattern = server.client.resolve("api:eu").unwrap();
