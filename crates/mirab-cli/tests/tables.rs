@@ -13,6 +13,7 @@ fn waiting() -> Value {
     json!({
         "id": 42, "kind": "task", "run_id": 41, "project": "shop", "name": "nightly/load", "state": "AwaitingResource",
         "priority": 5, "position": 1, "since": ago(192.0), "reason": "waits for 1 of db, held by run 40",
+        "unsatisfiable": false,
         "promise": {"at": ago(-63.0), "earliest": ago(-31.0), "latest": ago(-121.0), "decided_by": "db", "known": 3, "assumed": 0},
         "blocked_on": [{
             "resource": "db", "need": 1, "free": 0, "capacity": 7, "holders_total": 7, "behind": [39], "ahead": 3,

@@ -171,7 +171,7 @@ pub struct EventRecord {
     pub run: ClaimId,
     /// The task run it is about.
     pub task: Option<ClaimId>,
-    /// `run.state`, `task.state`, `run.skipped`, `resource.exhausted`.
+    /// `run.state`, `run.priority`, `run.skipped`, `task.state`, `resource.exhausted`, `resource.unsatisfiable`.
     pub kind: String,
     /// The state it went to.
     pub state: Option<State>,

@@ -50,7 +50,7 @@ pub struct WaitingRow {
     pub name: String,
     /// Queued or AwaitingResource.
     pub shown: Shown,
-    /// Of the run.
+    /// By which it ranks.
     pub priority: i32,
     /// 1 is the first of all that wait.
     pub position: u64,

@@ -36,6 +36,8 @@ pub struct Waiting {
     pub since: f64,
     /// One sentence that says why it waits.
     pub reason: String,
+    /// True when a lowered total no longer allows it at all: it stays in line until that is raised, or it is cancelled.
+    pub unsatisfiable: bool,
     /// When it is expected to start, if what ranks below it may not delay it; `None` for all others.
     pub promise: Option<Promise>,
     /// Every resource it is short of or held back on.

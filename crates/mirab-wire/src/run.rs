@@ -145,7 +145,7 @@ pub struct Event {
     pub run_id: u64,
     /// The task run it is about, if it is about one.
     pub task_id: Option<u64>,
-    /// `run.state`, `task.state`, `run.skipped`, `resource.exhausted`, ...
+    /// `run.state`, `run.priority`, `run.skipped`, `task.state`, `resource.exhausted`, `resource.unsatisfiable`, ...
     pub kind: String,
     /// The state it went to, for changes of state, as it is stored: `Waiting` for both `Queued` and `AwaitingResource`.
     pub state: Option<String>,

@@ -1,7 +1,8 @@
 //! Totals that change while work runs.
+use super::settle::GATE;
 use super::{DEFAULT_POOL, Orchestrator, SLOTS_SETTING};
 use crate::records::Fact;
-use mirab_core::{Limit, Refusal, ResourceConfig, Time, check_declared};
+use mirab_core::{ClaimId, Limit, Refusal, ResourceConfig, ResourceView, Time, check_declared};
 
 impl Orchestrator {
     /// Sets how many runs may execute at once; gives what was set, which is at most `max_slots`. Stored.
@@ -34,6 +35,7 @@ impl Orchestrator {
         check_declared(&resource.name)?;
         self.gate.declare(now, resource.clone())?;
         self.tell_limit(&resource.name);
+        self.tell_unsatisfiable(now, &resource.name, resource.limit);
         self.declared.options.resources.retain(|known| known.name != resource.name);
         self.declared.options.resources.push(resource);
         self.settle(now);
@@ -49,6 +51,7 @@ impl Orchestrator {
         let name = check_declared(name)?;
         self.gate.set_limit(now, &name, limit)?;
         self.tell_limit(&name);
+        self.tell_unsatisfiable(now, &name, limit);
         if let Some(declared) = self.declared.options.resources.iter_mut().find(|declared| declared.name == name) {
             declared.limit = limit;
         }
@@ -68,6 +71,41 @@ impl Orchestrator {
         self.declared.options.resources.retain(|known| known.name != name);
         self.settle(now);
         Ok(())
+    }
+
+    /// A total was lowered, and claims that wait need more than that: they stay in line, which is an event of the first of them for
+    /// each resource. Must be called while the limit of before is still the declared one.
+    fn tell_unsatisfiable(&mut self, now: Time, declared: &str, limit: Limit) {
+        let known = self.declared.options.resources.iter().find(|known| known.name == declared);
+        let is_lowered =
+            known.is_none_or(|known| known.limit.capacity() == 0 || limit.capacity() < known.limit.capacity());
+        if !is_lowered || limit.capacity() == 0 {
+            return; // Who waits for what is paused waits for its return.
+        }
+        let resources = self.gate.resources().into_iter();
+        for resource in resources.filter(|resource| resource.declared_as == declared && resource.waiters > 0) {
+            self.tell_too_much(now, &resource);
+        }
+    }
+
+    fn tell_too_much(&mut self, now: Time, resource: &ResourceView) {
+        let capacity = resource.limit.capacity();
+        let mut waiters = self.gate.first_waiters(&resource.name, usize::MAX);
+        waiters.retain(|id| self.need_of(*id, &resource.name) > capacity);
+        let Some(&first) = waiters.first() else { return };
+        let (need, all) = (self.need_of(first, &resource.name), waiters.len());
+        let mut reason = format!("needs {need} of `{}`, whose total was lowered to {capacity}", resource.name);
+        if all > 1 {
+            reason += &format!(": too little for {all} that wait");
+        }
+        let (run, task) = self.tasks.get(&first).map_or((first, None), |task| (task.record.run, Some(first)));
+        self.event(now, run, task, "resource.unsatisfiable", None, reason, GATE);
+    }
+
+    /// Units that a claim asked for.
+    fn need_of(&self, id: ClaimId, resource: &str) -> u64 {
+        let needs = self.run(id).map(|run| &run.needs).or_else(|| Some(&self.task(id)?.needs));
+        needs.into_iter().flatten().find(|(name, _)| name == resource).map_or(0, |(_, units)| *units)
     }
 
     /// Would [`Orchestrator::remove_resource`] be refused as things are?

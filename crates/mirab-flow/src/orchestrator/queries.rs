@@ -75,6 +75,8 @@ impl Orchestrator {
         let since = self.tasks.get(&id).map(|task| task.since).or_else(|| Some(self.runs.get(&id)?.since))?;
         let explanation = self.gate.explain(id)?;
         let record = &self.runs.get(&run)?.record;
+        // A task has the rank that the body around it started with.
+        let parent = self.task(id).and_then(|task| self.leases.get(&task.parent));
         Some(WaitingRow {
             id,
             is_task,
@@ -82,7 +84,7 @@ impl Orchestrator {
             project: record.project.clone(),
             name,
             shown: shown(&explanation),
-            priority: record.priority,
+            priority: parent.map_or(record.priority, |lease| lease.priority),
             position,
             since,
             reason: self.reason(now, &explanation),

@@ -126,6 +126,19 @@ fn a_priority_can_be_changed_before_a_run_is_in_line() {
 }
 
 #[test]
+fn a_task_in_line_keeps_the_rank_that_its_run_started_with() {
+    let mut world = World::new(4, &[semaphore("db", 1)], vec![flow("nightly")]);
+    let bodies = ["engine-1", "engine-2"].map(|engine| {
+        world.submit("nightly");
+        world.start(engine)
+    });
+    let [_, waits] = bodies.map(|body| world.claim(body, "a", &[("db", 1)]).unwrap().id);
+    world.run(|o, now| o.set_priority(now, bodies[1].id, 5, "api")).unwrap();
+    let row = world.o().queue(world.now, 9).waiting.remove(0);
+    assert_eq!((row.id, row.priority, world.stored(bodies[1].id).priority), (waits, 0, 5));
+}
+
+#[test]
 fn a_task_settles_the_tokens_of_the_nearest_body_that_took_any() {
     let resources = [bucket("api", 0.001, 10), bucket("mail", 0.001, 10)];
     let mut world = World::new(4, &resources, vec![flow("nightly")]);

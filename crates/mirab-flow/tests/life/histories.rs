@@ -1,7 +1,7 @@
 //! Random histories: after every commit the orchestrator that is rebuilt from the store equals the one that wrote it.
 use crate::memory::Memory;
 use crate::world::*;
-use mirab_core::{ClaimId, Learner, Limit};
+use mirab_core::{ClaimId, Explanation, Learner, Limit};
 use mirab_flow::*;
 use std::collections::BTreeMap;
 
@@ -175,8 +175,16 @@ fn picture(o: &Orchestrator) -> String {
     let names =
         ["db", "gpu", "api", "key:*"].map(|name| (o.gate().durations(Learner::Resource(name)), o.gate().most(name)));
     let learned = (kinds, names, o.gate().bucket_state("api"));
-    let live = (o.gate().line(10_000), o.resources(), o.demand(), o.leases_of_workers(), o.counters());
+    let line = o.gate().line(10_000);
+    let why: Vec<_> = line.iter().take(5).filter_map(|id| o.gate().explain(*id)).map(without_memory).collect();
+    let live = (line, why, o.resources(), o.demand(), o.leases_of_workers(), o.counters());
     format!("{runs:#?}\n{tasks:#?}\n{leases:#?}\n{live:#?}\n{learned:#?}")
+}
+
+/// Which starts passed a claim is remembered in memory only.
+fn without_memory(mut explanation: Explanation) -> Explanation {
+    explanation.blocked_on.iter_mut().for_each(|blocked| blocked.passed_by.clear());
+    explanation
 }
 
 fn rebuilt(world: &World) -> (Orchestrator, Step) {

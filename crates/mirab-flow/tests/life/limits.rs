@@ -53,6 +53,31 @@ fn case_e2_a_waiter_above_a_lowered_total_stays_and_says_so_also_after_a_restart
 }
 
 #[test]
+fn case_e2_a_lowered_total_is_told_once_a_resource() {
+    let mut world = World::new(4, &[semaphore("key:*", 4)], vec![flow("nightly")]);
+    world.submit_needing("nightly", &[("key:a", 1), ("key:b", 2)]).unwrap();
+    let [alone, first, _, fits] = [("key:a", 4), ("key:b", 3), ("key:b", 4), ("key:b", 2)].map(|need| {
+        world.pass(1);
+        world.submit_needing("nightly", &[need]).unwrap()
+    });
+    let body = world.start("engine-1");
+    world.run(|o, now| o.set_limit(now, "key:*", permits(2))).unwrap();
+    let told = |world: &World, id| world.told(id, "resource.unsatisfiable");
+    assert_eq!(told(&world, alone), ["needs 4 of `key:a`, whose total was lowered to 2"]);
+    assert_eq!(told(&world, first), ["needs 3 of `key:b`, whose total was lowered to 2: too little for 2 that wait"]);
+    assert_eq!((told(&world, fits).len(), world.state(fits)), (0, State::Waiting));
+    world.run(|o, now| o.set_limit(now, "key:*", permits(0))).unwrap();
+    world.run(|o, now| o.set_limit(now, "key:*", permits(3))).unwrap();
+    assert_eq!(told(&world, alone).len(), 2, "after a pause it is told anew");
+    world.run(|o, now| o.set_limit(now, "key:*", permits(4))).unwrap();
+    assert_eq!(told(&world, alone).len(), 2, "raised");
+    world.complete(body).unwrap();
+    assert_eq!(world.state(alone), State::Pending);
+    world.run(|o, now| o.declare(now, semaphore("key:b", 1))).unwrap();
+    assert_eq!(told(&world, first).len(), 1, "it holds what it needs");
+}
+
+#[test]
 fn names_that_are_not_declared_any_more_are_paused_and_lose_nothing() {
     let mut world = World::new(4, &[semaphore("db", 1)], vec![flow("nightly")]);
     let holder = world.submit_needing("nightly", &[("db", 1)]).unwrap();

@@ -91,6 +91,7 @@ pub(crate) fn waiting(orchestrator: &Orchestrator, row: WaitingRow) -> wire::Wai
         position: row.position,
         since: seconds(row.since),
         reason: row.reason,
+        unsatisfiable: row.explanation.unsatisfiable,
         promise: row.explanation.promise.map(promise),
         blocked_on,
     }

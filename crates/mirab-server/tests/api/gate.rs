@@ -81,3 +81,21 @@ fn what_is_assumed_of_unknown_work_comes_from_the_file() {
     assert_eq!((promise.decided_by.as_deref(), promise.known, promise.assumed), (Some("db"), 0, 1));
     assert_eq!(promise.latest, None);
 }
+
+#[test]
+fn what_a_point_of_priority_is_worth_comes_from_the_file() {
+    let needs = json!({"db": 1});
+    let flows = [flow("low", json!({"resources": needs})), flow("high", json!({"resources": needs, "priority": 1}))];
+    let (_world, server) = server("[server]\n[gate]\naging = \"1ms\"\n[resources]\ndb = 1", &flows);
+    server.submit("low");
+    let early = server.submit("low");
+    let late = loop {
+        let run = server.submit("high");
+        if run.created_at - early.created_at > 0.002 {
+            break run.id;
+        }
+    };
+    let line: Vec<u64> = server.client.queue(10_000).unwrap().waiting.iter().map(|row| row.id).collect();
+    let place = |id| line.iter().position(|other| *other == id).unwrap();
+    assert!(place(early.id) < place(late), "{} and {late} in {line:?}", early.id);
+}

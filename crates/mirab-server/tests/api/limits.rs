@@ -36,6 +36,26 @@ fn a_changed_limit_counts_at_once_and_is_written_with_comments_kept() {
 }
 
 #[test]
+fn case_e2_a_waiter_above_a_lowered_total_is_marked_until_it_is_raised() {
+    let (_world, server) = server(CONFIG, &[flow("wide", json!({"resources": {"db": 2}}))]);
+    let holder = server.submit("wide");
+    let run = server.submit("wide");
+    let is_marked = || server.client.why(run.id).unwrap().waiting[0].unsatisfiable;
+    assert!(!is_marked());
+    server.client.patch_resource("db", &permits(1)).unwrap();
+    assert!(is_marked());
+    let event = server.events(run.id).pop().unwrap();
+    assert_eq!(
+        (event.kind.as_str(), event.reason.as_str()),
+        ("resource.unsatisfiable", "needs 2 of `db`, whose total was lowered to 1")
+    );
+    server.client.patch_resource("db", &permits(2)).unwrap();
+    assert!(!is_marked());
+    server.client.cancel_run(holder.id).unwrap();
+    assert_eq!(server.run(run.id).state, "Pending");
+}
+
+#[test]
 fn new_names_go_to_the_home_and_can_be_deleted() {
     let (world, server) = server(CONFIG, &[]);
     for name in ["a/b", "a b", "%2F", "ünïcode", "🙂", "tag:gpu", "slow:*"] {
