@@ -21,6 +21,7 @@ mod loaded;
 mod log_file;
 mod near;
 mod params;
+mod polls;
 mod process;
 mod projects;
 mod running;

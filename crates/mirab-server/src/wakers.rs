@@ -77,8 +77,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// A future that ends with the next wake-up from now on. Make it, look at the state then, and wait for it last: so no wake-up is lost
-    /// between the look and the wait.
+    /// A future that ends with the next wake-up from now on. Make it, look at the state then, and wait for it last (as `polls` does): so no
+    /// wake-up is lost between the look and the wait.
     pub fn armed(&self) -> Pin<Box<OwnedNotified>> {
         let mut armed = Box::pin(Arc::clone(&self.notify).notified_owned());
         armed.as_mut().enable();

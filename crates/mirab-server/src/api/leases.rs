@@ -5,6 +5,7 @@ use super::extract::{Body, Segment};
 use super::pools::{Wait, Woken, wait_or_stop};
 use super::problem::{ApiError, ApiResult};
 use crate::discovery::nanos;
+use crate::polls;
 use crate::wakers::Topic;
 use axum::Json;
 use axum::extract::State;
@@ -31,9 +32,10 @@ pub(crate) async fn heartbeat(
     let until = Wait::of(request.wait_s).at_most(LONGEST_LISTEN);
     let listener = app.wakers.listen(Topic::Stop(id));
     loop {
-        let asked_to_stop = listener.armed();
         let fence = Fence(request.fence);
-        let cancel = app.host.call(move |orchestrator, now| orchestrator.heartbeat(now, ClaimId(id), fence)).await??;
+        let beat = app.host.call(move |orchestrator, now| orchestrator.heartbeat(now, ClaimId(id), fence));
+        let (cancel, asked_to_stop) = polls::look([&listener], beat).await;
+        let cancel = cancel??;
         if cancel || wait_or_stop(&app, until, asked_to_stop).await != Woken::News {
             return Ok(Json(wire::HeartbeatAnswer { cancel }));
         }

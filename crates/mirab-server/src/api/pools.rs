@@ -2,7 +2,7 @@
 use super::App;
 use super::extract::{Body, Segment};
 use super::problem::ApiResult;
-use crate::wakers::Topic;
+use crate::polls::WorkPoll;
 use axum::Json;
 use axum::extract::State;
 use mirab_core::SECOND;
@@ -50,17 +50,14 @@ pub(crate) async fn lease(
     Body(request): Body<wire::LeaseRequest>,
 ) -> ApiResult<Json<wire::LeaseAnswer>> {
     let wait = Wait::of(request.wait_s);
-    let offers = app.wakers.listen(Topic::Offer { pool: pool.clone(), project: request.project.clone() });
-    let retired = app.wakers.listen(Topic::Retire(request.worker.clone()));
     let ask = TakeLease { pool, project: request.project, worker: request.worker, request_id: request.request_id };
+    let poll = WorkPoll::of(&app.wakers, &ask);
     let mut is_first = true;
     loop {
-        // Both are registered before the look, so that nothing that comes in between is missed.
-        let (offered, told_to_end) = (offers.armed(), retired.armed());
-        let answer = take(&app, ask.clone()).await?;
+        let (answer, news) = poll.look(take(&app, ask.clone())).await;
+        let answer = answer?;
         if answer.retire {
-            // It may have been the one that was woken for an offer: another is to look.
-            app.wakers.wake_one(&Topic::Offer { pool: ask.pool.clone(), project: ask.project.clone() });
+            poll.pass_on();
         }
         if answer.lease.is_some() || answer.retire || wait.is_over() {
             return Ok(Json(answer));
@@ -69,9 +66,6 @@ pub(crate) async fn lease(
             // A worker that has become idle may be in the way of another project, or one too many.
             app.supervisor.look_again();
         }
-        let news = async {
-            tokio::select! { () = offered => {}, () = told_to_end => {} }
-        };
         if wait_or_stop(&app, wait.at_most(Duration::MAX), news).await.is_stopping() {
             let retire = crate::engine_process::is_engine(&ask.worker);
             return Ok(Json(wire::LeaseAnswer { lease: None, retire }));

@@ -6,7 +6,7 @@ use super::pools::{Wait, wait_or_stop};
 use super::problem::{ApiError, ApiResult};
 use super::runs::{blocking, shown_states, stored};
 use crate::discovery::nanos;
-use crate::wakers::Topic;
+use crate::polls;
 use axum::Json;
 use axum::extract::State as Shared;
 use mirab_core::{ClaimId, Fence, SECOND};
@@ -54,14 +54,10 @@ pub(crate) async fn claim(
     let (fence, new) = (Fence(request.fence), new_task(request)?);
     loop {
         let (wakers, asked) = (app.wakers.clone(), new.clone());
-        let answer = app.host.call(move |orchestrator, now| {
-            let status = orchestrator.claim_task(now, ClaimId(lease), fence, asked)?;
-            // Registered before anything else can happen to the task, so that its change is not missed.
-            let listener = wakers.listen(Topic::Task(status.id.0));
-            let changed = listener.armed();
-            Ok::<_, mirab_flow::Error>((status, listener, changed))
-        });
-        let (status, _listener, changed) = answer.await??;
+        let answer = app
+            .host
+            .call(move |orchestrator, now| polls::claim(orchestrator, now, &wakers, (ClaimId(lease), fence), asked));
+        let (status, changed) = answer.await??;
         let is_waiting = matches!(status.state, State::Waiting | State::AwaitingRetry);
         if !is_waiting || wait.is_over() {
             return Ok(Json(claim_of(status)));

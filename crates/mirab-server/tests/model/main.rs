@@ -4,10 +4,12 @@
 mod effects;
 #[path = "../../src/host.rs"]
 mod host;
+#[path = "../../src/polls.rs"]
+mod polls;
 #[path = "../../src/wakers.rs"]
 mod wakers;
 
-mod polls;
+mod cases;
 mod world;
 
 /// In place of those of the standard library.

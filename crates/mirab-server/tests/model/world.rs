@@ -2,13 +2,12 @@
 use crate::clock::Clock;
 use crate::effects;
 use crate::host::Host;
+use crate::polls::{self, WorkPoll};
 use crate::supervisor::Orders;
 use crate::sync::thread::JoinHandle;
 use crate::wakers::{Listener, Topic, Wakers};
-use mirab_core::{ClaimId, ResourceConfig, Time};
-use mirab_flow::{
-    Driver, FlowSpec, Leased, NewRun, NewTask, Options, Orchestrator, Outcome, POOL, ProjectRecord, State, TakeLease,
-};
+use mirab_core::{ClaimId, ResourceConfig};
+use mirab_flow::{Driver, FlowSpec, Leased, NewRun, NewTask, Options, Outcome, POOL, ProjectRecord, State, TakeLease};
 use mirab_store::MemoryStore;
 use shuttle::future::block_on;
 use std::sync::Arc;
@@ -58,44 +57,49 @@ pub async fn submit(host: &Host) {
 }
 
 pub fn offers(wakers: &Wakers) -> Listener {
-    wakers.listen(offer())
+    wakers.listen(Topic::Offer { pool: POOL.into(), project: PROJECT.into() })
 }
 
-fn offer() -> Topic {
-    Topic::Offer { pool: POOL.into(), project: PROJECT.into() }
+fn ask(worker: &str) -> TakeLease {
+    TakeLease { pool: POOL.into(), project: PROJECT.into(), worker: worker.into(), request_id: "1".into() }
 }
 
 pub async fn look(host: &Host, worker: &str) -> Option<Leased> {
-    let ask = TakeLease { pool: POOL.into(), project: PROJECT.into(), worker: worker.into(), request_id: "1".into() };
+    let ask = ask(worker);
     host.call(move |o, now| o.take_lease(now, ask)).await.unwrap().unwrap()
 }
 
-/// The long poll of a worker, as the API has it: armed, then a look, then the wait.
+/// The loop of a worker's long poll, as the API has it.
 pub async fn take(host: &Host, wakers: &Wakers, worker: &str) -> Leased {
-    let listener = offers(wakers);
+    let poll = WorkPoll::of(wakers, &ask(worker));
     loop {
-        let offered = listener.armed();
-        if let Some(leased) = look(host, worker).await {
+        let (leased, news) = poll.look(look(host, worker)).await;
+        if let Some(leased) = leased {
             return leased;
         }
-        offered.await;
+        news.await;
     }
 }
 
-/// The same of a worker that may be told to end: it passes on the wake-up for an offer that it may have had.
+/// The same of a worker that may be told to end.
 pub async fn take_or_end(host: &Host, wakers: &Wakers, worker: &str, is_to_end: &Arc<AtomicBool>) -> Option<Leased> {
-    let (offers, retired) = (offers(wakers), wakers.listen(Topic::Retire(worker.into())));
+    let poll = WorkPoll::of(wakers, &ask(worker));
     loop {
-        let (offered, told) = (offers.armed(), retired.armed());
-        let asked = Arc::clone(is_to_end);
-        if host.call(move |_, _| asked.load(Ordering::SeqCst)).await.unwrap() {
-            wakers.wake_one(&offer());
-            return None;
+        let (ask, asked) = (ask(worker), Arc::clone(is_to_end));
+        let take = host.call(
+            move |o, now| {
+                if asked.load(Ordering::SeqCst) { Err(()) } else { Ok(o.take_lease(now, ask).unwrap()) }
+            },
+        );
+        let (taken, news) = poll.look(take).await;
+        match taken.unwrap() {
+            Err(()) => {
+                poll.pass_on();
+                return None;
+            }
+            Ok(Some(leased)) => return Some(leased),
+            Ok(None) => news.await,
         }
-        if let Some(leased) = look(host, worker).await {
-            return Some(leased);
-        }
-        tokio::select! { biased; () = offered => {}, () = told => {} }
     }
 }
 
@@ -104,20 +108,17 @@ pub async fn tell_to_end(host: &Host, wakers: &Wakers, worker: &str, is_to_end: 
     wakers.wake_all(&Topic::Retire(worker.into()));
 }
 
-/// The long poll of a task, as the API has it: what may come is registered for on the writer's thread, with the look.
+pub fn task(key: usize) -> NewTask {
+    NewTask { key: key.to_string(), name: "load".into(), needs: vec![("db".into(), 1)], ..NewTask::default() }
+}
+
+/// The loop of a task's long poll, as the API has it.
 pub async fn claim(host: &Host, wakers: &Wakers, lease: &Leased, key: usize) -> ClaimId {
-    let (id, fence) = (lease.id, lease.fence);
-    let new =
-        NewTask { key: key.to_string(), name: "load".into(), needs: vec![("db".into(), 1)], ..NewTask::default() };
+    let of = (lease.id, lease.fence);
     loop {
-        let (wakers, new) = (wakers.clone(), new.clone());
-        let look = move |o: &mut Orchestrator, now: Time| {
-            let status = o.claim_task(now, id, fence, new).unwrap();
-            let listener = wakers.listen(Topic::Task(status.id.0));
-            let changed = listener.armed();
-            (status, listener, changed)
-        };
-        let (status, _listener, changed) = host.call(look).await.unwrap();
+        let wakers = wakers.clone();
+        let claim = host.call(move |o, now| polls::claim(o, now, &wakers, of, task(key)));
+        let (status, changed) = claim.await.unwrap().unwrap();
         if status.state == State::Running {
             return status.id;
         }

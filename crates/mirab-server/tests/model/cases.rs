@@ -1,7 +1,8 @@
 //! Cases Q1, Q2 and B12: no wake-up is lost, and nobody waits for a lock whose holder waits for him.
 use crate::host::Host;
-use crate::wakers::Wakers;
-use crate::world::{World, claim, look, offers, release, serve, submit, take, take_or_end, tell_to_end};
+use crate::wakers::{Topic, Wakers};
+use crate::world::{World, claim, look, offers, release, serve, submit, take, take_or_end, task, tell_to_end};
+use mirab_flow::State;
 use shuttle::future::block_on;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::thread;
@@ -117,17 +118,14 @@ fn case_b12_releases_and_claims_never_lock_each_other() {
     check(2_000, || hand_overs(3, 1));
 }
 
-/// The fault that the order of [`Listener::armed`](crate::wakers::Listener::armed) keeps out: a look, and only then the registration.
+/// The fault that [`polls::look`](crate::polls::look) keeps out: a look, and only then the registration.
 fn looks_before_it_listens() {
     let world = World::start();
     block_on(serve(&world.host));
     let (host, wakers) = both(&world);
     let poll = thread::spawn(move || {
         block_on(async {
-            loop {
-                if look(&host, "one").await.is_some() {
-                    return;
-                }
+            while look(&host, "one").await.is_none() {
                 offers(&wakers).armed().await;
             }
         });
@@ -141,4 +139,35 @@ fn looks_before_it_listens() {
 #[should_panic(expected = "deadlock")]
 fn a_look_before_the_registration_is_found_to_lose_a_wake_up() {
     check(300, looks_before_it_listens);
+}
+
+/// The fault that [`polls::claim`](crate::polls::claim) keeps out: a task that waits is listened for once its claim was answered.
+fn listens_after_the_answer() {
+    let world = World::start();
+    block_on(serve(&world.host));
+    let threads = ["one", "two"].map(|worker| {
+        let (host, wakers) = both(&world);
+        thread::spawn(move || {
+            block_on(async {
+                submit(&host).await;
+                let lease = take(&host, &wakers, worker).await;
+                let of = (lease.id, lease.fence);
+                let ask = || host.call(move |o, now| o.claim_task(now, of.0, of.1, task(0)).unwrap());
+                let mut status = ask().await.unwrap();
+                while status.state != State::Running {
+                    wakers.listen(Topic::Task(status.id.0)).armed().await;
+                    status = ask().await.unwrap();
+                }
+                release(&host, &lease, status.id).await;
+            });
+        })
+    });
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    world.end();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_registration_after_the_answer_is_found_to_lose_a_wake_up() {
+    check(300, listens_after_the_answer);
 }
