@@ -79,11 +79,14 @@ impl Orchestrator {
         }
     }
 
-    /// A name that is declared anew owes nothing to what it was before.
-    pub(super) fn forget_total(&mut self, declared: &str) {
-        if self.totals.insert(declared.to_owned(), u64::MAX).is_some() {
-            self.fact(Fact::Total(declared.to_owned(), u64::MAX));
+    /// A name that is declared anew owes nothing to what it was before: neither its total nor how long it was held.
+    pub(super) fn forget_declared(&mut self, declared: String) {
+        if self.totals.insert(declared.clone(), u64::MAX).is_some() {
+            self.fact(Fact::Total(declared.clone(), u64::MAX));
         }
+        let learner = LearnerKind::Resource;
+        self.learned.remove(&(learner, declared.clone()));
+        self.fact(Fact::Durations(DurationsRecord { learner, name: declared, recent: vec![] }));
     }
 
     /// Takes over what was learned; the names must be declared. Totals that were changed while nothing was served are told anew.

@@ -67,7 +67,7 @@ impl Orchestrator {
         let now = self.advance(now);
         let name = check_declared(name)?;
         self.gate.remove(now, &name)?;
-        self.forget_total(&name);
+        self.forget_declared(name.clone());
         self.declared.options.resources.retain(|known| known.name != name);
         self.settle(now);
         Ok(())

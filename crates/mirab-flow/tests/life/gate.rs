@@ -202,6 +202,22 @@ fn a_name_that_is_declared_anew_has_no_total_of_before() {
 }
 
 #[test]
+fn a_name_that_is_declared_anew_has_no_durations_of_before() {
+    let mut world = World::new(4, &[semaphore("db", 1)], vec![flow("nightly")]);
+    world.submit_needing("nightly", &[("db", 1)]).unwrap();
+    let body = world.start("engine-1");
+    world.pass(seconds(3));
+    world.complete(body).unwrap();
+    assert_eq!(learned(&world, Learner::Resource("db")), [seconds(3)]);
+    world.run(|o, now| o.remove_resource(now, "db")).unwrap();
+    world.run(|o, now| o.declare(now, semaphore("db", 1))).unwrap();
+    for _ in 0..2 {
+        assert!(learned(&world, Learner::Resource("db")).is_empty());
+        world.restart(4, &[semaphore("db", 1)], vec![flow("nightly")]);
+    }
+}
+
+#[test]
 fn a_balance_that_a_lowered_burst_cut_is_stored_at_once() {
     let mut world = World::new(4, &[bucket("api", 0.001, 10)], vec![flow("nightly")]);
     let limit = |burst| bucket("api", 0.001, burst).limit;
