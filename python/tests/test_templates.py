@@ -23,6 +23,8 @@ class Order:
         ("api:{fast}", {"fast": True}, "api:true"),
         ("api:{order.tenant}", {"order": {"tenant": "acme"}}, "api:acme"),
         ("api:{order.tenant}", {"order": Order("acme")}, "api:acme"),
+        ("api:{rate}", {"rate": 1e16}, "api:1e16"),
+        ("api:{rate}", {"rate": 0.1}, "api:0.1"),
         ("db", {}, "db"),
     ],
 )
@@ -34,10 +36,27 @@ def test_names_that_come_out_the_same_are_summed() -> None:
     assert filled_in({"api:{a}": 1, "api:{b}": 2, "api:x": 4}, {"a": "x", "b": "x"}) == {"api:x": 7}
 
 
-@pytest.mark.parametrize("value", ["", "  ", None, [1], {"a": 1}])
-def test_case_e8_a_field_without_text_is_told_by_name(value: object) -> None:
-    with pytest.raises(TemplateError, match="`tenant`"):
-        filled_in({"api:{tenant}": 1}, {"tenant": value})
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ({}, "missing"),
+        ({"tenant": ""}, "empty"),
+        ({"tenant": "  "}, "empty"),
+        ({"tenant": None}, "null"),
+        ({"tenant": float("nan")}, "null"),
+        ({"tenant": [1]}, "a list"),
+        ({"tenant": {"a": 1}}, "an object"),
+        ({"tenant": Order("acme")}, "an object"),
+    ],
+)
+def test_case_e8_a_field_without_text_is_told_by_name(arguments: dict[str, Any], what: str) -> None:
+    with pytest.raises(TemplateError, match=f"`tenant` is {what}"):
+        filled_in({"api:{tenant}": 1}, arguments)
+
+
+def test_a_text_that_is_no_unicode_is_told() -> None:
+    with pytest.raises(TemplateError, match="surrogate"):
+        filled_in({"api:{tenant}": 1}, {"tenant": "\ud800"})
 
 
 @pytest.mark.parametrize("value", ["*", "{x}", "a\nb"])

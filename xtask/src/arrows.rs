@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mirab-server", &["mirab-core", "mirab-flow", "mirab-store", "mirab-wire"]),
     ("mirab-client", &["mirab-wire"]),
     ("mirab-cli", &["mirab-client", "mirab-server", "mirab-wire"]),
-    ("mirab-python", &["mirab-cli", "mirab-client", "mirab-core", "mirab-wire"]),
+    ("mirab-python", &["mirab-cli", "mirab-client", "mirab-core", "mirab-flow", "mirab-wire"]),
     ("mirab-sim", &["mirab-core"]),
     ("xtask", &[]),
 ];

@@ -8,8 +8,8 @@ use crate::refusal::Refusal;
 /// use mirab_core::Template;
 /// let template = Template::parse("api:{{ order.tenant }}").unwrap();
 /// assert_eq!(template.fields().collect::<Vec<_>>(), ["order.tenant"]);
-/// assert_eq!(template.render(|field| (field == "order.tenant").then(|| "acme".into())).unwrap(), "api:acme");
-/// assert_eq!(template.render(|_| None).unwrap_err().code(), "TemplateError");
+/// assert_eq!(template.render(|field| if field == "order.tenant" { Ok("acme".into()) } else { Err("missing") }).unwrap(), "api:acme");
+/// assert_eq!(template.render(|_| Err("missing")).unwrap_err().code(), "TemplateError");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
@@ -71,26 +71,20 @@ impl Template {
         })
     }
 
-    /// The plain name for the values of some work; `value_of` gives the text of a field, or `None` when there is no such field.
+    /// The plain name for the values of some work; `value_of` gives the text of a field, or what it is instead: `missing`, `a list`.
     ///
     /// A value is inserted as it is, and the whole is checked like any name that is asked for: it cannot become a pattern, another
     /// template or a reserved name.
     ///
     /// # Errors
-    /// `TemplateError` naming a field that is missing or empty, `InvalidResource` when what comes out is no plain name.
-    pub fn render(&self, mut value_of: impl FnMut(&str) -> Option<String>) -> Result<String, Refusal> {
+    /// `TemplateError` naming a field that has no text or an empty one, `InvalidResource` when what comes out is no plain name.
+    pub fn render(&self, mut value_of: impl FnMut(&str) -> Result<String, &'static str>) -> Result<String, Refusal> {
         let mut name = String::new();
         for part in &self.parts {
             match part {
                 Part::Text(text) => name.push_str(text),
                 Part::Field(field) => {
-                    let value = value_of(field).ok_or_else(|| {
-                        malformed(&self.text, format!("there is no field `{field}`, expected a parameter of this work"))
-                    })?;
-                    if value.trim().is_empty() {
-                        return Err(malformed(&self.text, format!("the field `{field}` is empty, expected some text")));
-                    }
-                    name.push_str(&value);
+                    name.push_str(&self.value(field, value_of(field))?);
                 }
             }
         }
@@ -98,6 +92,14 @@ impl Template {
             return Err(malformed(&self.text, format!("it renders to {name:?}, which is a template again")));
         }
         check_requested(&name)
+    }
+
+    fn value(&self, field: &str, value: Result<String, &'static str>) -> Result<String, Refusal> {
+        let value = value.and_then(|text| if text.trim().is_empty() { Err("empty") } else { Ok(text) });
+        value.map_err(|what| {
+            let expected = "expected a parameter of this work that is text, a number, true or false";
+            malformed(&self.text, format!("the field `{field}` is {what}, {expected}"))
+        })
     }
 }
 
@@ -121,8 +123,8 @@ mod tests {
     use super::*;
 
     fn render(text: &str, values: &[(&str, &str)]) -> Result<String, Refusal> {
-        let value_of =
-            |field: &str| values.iter().find(|(name, _)| *name == field).map(|(_, value)| (*value).to_owned());
+        let found = |field: &str| values.iter().find(|(name, _)| *name == field);
+        let value_of = |field: &str| found(field).map(|(_, value)| (*value).to_owned()).ok_or("missing");
         Template::parse(text)?.render(value_of)
     }
 
@@ -144,9 +146,9 @@ mod tests {
     fn case_e8_a_missing_or_empty_field_is_told_and_shares_no_key() {
         let missing = render("api:{{ tenannt }}", &[("tenant", "acme")]).unwrap_err();
         assert_eq!(missing.code(), "TemplateError");
-        assert!(missing.to_string().contains("`tenannt`"), "{missing}");
+        assert!(missing.to_string().contains("`tenannt` is missing"), "{missing}");
         let empty = render("api:{tenant}", &[("tenant", "  ")]).unwrap_err();
-        assert!(empty.code() == "TemplateError" && empty.to_string().contains("`tenant`"), "{empty}");
+        assert!(empty.code() == "TemplateError" && empty.to_string().contains("`tenant` is empty"), "{empty}");
     }
 
     #[test]

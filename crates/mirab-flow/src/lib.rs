@@ -6,6 +6,7 @@ mod driver;
 mod error;
 mod flow_spec;
 mod journal;
+mod names;
 mod orchestrator;
 mod overlap;
 mod records;
@@ -20,6 +21,7 @@ pub use driver::{Driver, STORE_RETRY};
 pub use error::{Error, IllegalChange, StoreUnavailable};
 pub use flow_spec::{FlowSpec, cap_name};
 pub use journal::Journal;
+pub use names::{plain_needs, text_of};
 pub use orchestrator::{
     Created, DEFAULT_POOL, Declarations, HAND_OFF, LEASE_LIFE, Leased, NewRun, NewTask, Options, Orchestrator, Outcome,
     POOL, SLOTS_SETTING, TakeLease, TaskStatus,

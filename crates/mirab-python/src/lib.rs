@@ -19,12 +19,19 @@ fn template_fields(name: &str) -> String {
     answer(Template::parse(name).map(|template| json!({"fields": template.fields().collect::<Vec<_>>()})))
 }
 
-/// A name with the texts of its fields filled in, as `{"name"}`; or `{"code", "detail"}`.
+/// A name with the values of its fields filled in, as `{"name"}`; or `{"code", "detail"}`. `values` is an object by whole fields.
 #[pyfunction]
 fn render_name(name: &str, values: &str) -> String {
-    let values: Value = serde_json::from_str(values).unwrap_or_default();
-    let text = |field: &str| values.get(field).and_then(Value::as_str).map(str::to_owned);
-    answer(Template::parse(name).and_then(|template| template.render(text)).map(|name| json!({"name": name})))
+    answer(rendered(name, values).map(|name| json!({"name": name})))
+}
+
+fn rendered(name: &str, values: &str) -> Result<String, Refusal> {
+    let template = Template::parse(name)?;
+    let values: Value = serde_json::from_str(values).map_err(|error| Refusal::TemplateError {
+        name: name.into(),
+        why: format!("its values are no JSON: {error}"),
+    })?;
+    template.render(|field| mirab_flow::text_of(values.get(field)))
 }
 
 fn answer(result: Result<Value, Refusal>) -> String {

@@ -156,7 +156,7 @@ fn sample(asker: &Asker<'_>, name: &str) -> (Option<String>, Option<(&'static st
             Some(("TemplateError", format!("{name:?} needs the parameter {field:?}, which it has not{near}"))),
         );
     }
-    match template.render(|_| Some("x".into())) {
+    match template.render(|_| Ok("x".into())) {
         Ok(plain) => (Some(plain), None),
         Err(refusal) => (None, Some((refusal.code(), refusal.to_string()))),
     }

@@ -80,11 +80,11 @@ fn names_and_templates_keep_their_word() {
         match Template::parse(&text) {
             Ok(template) => {
                 let value = dice.text();
-                match template.render(|_| Some(value.clone())) {
+                match template.render(|_| Ok(value.clone())) {
                     Ok(name) => assert_eq!(check_requested(&name), Ok(name), "{text:?} with {value:?}"),
                     Err(refusal) => assert!(matches!(refusal.code(), "TemplateError" | "InvalidResource")),
                 }
-                assert!(template.fields().next().is_none() || template.render(|_| None).is_err());
+                assert!(template.fields().next().is_none() || template.render(|_| Err("missing")).is_err());
             }
             Err(refusal) => assert!(is_template(&text) && refusal.code() == "TemplateError", "{text:?}"),
         }
@@ -135,7 +135,7 @@ fn long_texts_are_answered() {
     for piece in ["{", "}", "{{ a }}", "*", "x", "{a.", "e\u{301}", "{{"] {
         let text = piece.repeat(1_000_000 / piece.len());
         assert!(check_declared(&text).is_err() && check_requested(&text).is_err());
-        let rendered = Template::parse(&text).map(|template| template.render(|_| Some("v".into())));
+        let rendered = Template::parse(&text).map(|template| template.render(|_| Ok("v".into())));
         assert!(!matches!(rendered, Ok(Ok(_))));
     }
     let declared: Vec<String> = (0..10_000).map(|number| format!("resource-{number}")).collect();

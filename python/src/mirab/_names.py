@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from mirab import errors
 from mirab._native import render_name, template_fields
+
+_MISSING: Any = object()
 
 
 def is_template(name: str) -> bool:
@@ -37,25 +40,28 @@ def _fields(name: str) -> list[str]:
 
 
 def _fill_in(name: str, arguments: Mapping[str, Any]) -> str:
-    found = {field: _text(arguments, field) for field in _fields(name)}
-    texts = {field: text for field, text in found.items() if text is not None}
-    answer = json.loads(render_name(name, json.dumps(texts)))
+    found = {field: _value(arguments, field) for field in _fields(name)}
+    values = {field: value for field, value in found.items() if value is not _MISSING}
+    answer = json.loads(render_name(name, json.dumps(values)))
     if "code" in answer:
         raise errors.from_code(answer["code"], answer["detail"])
     plain: str = answer["name"]
     return plain
 
 
-def _text(arguments: Mapping[str, Any], field: str) -> str | None:
-    """The value of a field as text; ``None`` where there is none, or one that is neither text nor number."""
+def _value(arguments: Mapping[str, Any], field: str) -> Any:
+    """The value of a field as JSON can carry it; what it is as text is for the native module to say."""
     value: Any = arguments
     for part in field.split("."):
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            value = getattr(value, part, None)
+            value = getattr(value, part, _MISSING)
         elif isinstance(value, Mapping):
-            value = value.get(part)
+            value = value.get(part, _MISSING)
         else:
-            return None
-    if isinstance(value, str):
+            return _MISSING
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or value is _MISSING or isinstance(value, (str, bool, int)):
         return value
-    return json.dumps(value) if isinstance(value, (bool, int, float)) else None
+    # Neither can become a name, whatever is in it.
+    return [] if isinstance(value, (list, tuple, set, frozenset)) else {}

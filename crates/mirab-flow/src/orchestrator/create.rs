@@ -3,15 +3,15 @@ use super::settle::{GATE, borrowed};
 use super::{DEFAULT_POOL, Orchestrator};
 use crate::error::Error;
 use crate::flow_spec::{FlowSpec, cap_name};
+use crate::names::plain_needs;
 use crate::overlap::{Overlap, STILL_ACTIVE};
 use crate::records::{Needs, RunRecord};
 use crate::run::Run;
 use crate::state::State;
 use crate::step::Wake;
 use crate::task_run::failure_of;
-use mirab_core::{ClaimId, Refusal, Template, Time, check_declared, check_requested, is_template};
+use mirab_core::{ClaimId, Refusal, Time, check_declared};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 
 /// What a caller asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -143,8 +143,8 @@ impl Orchestrator {
 
     /// All that a run of the flow must have to start.
     fn needs_of_run(&self, flow: &FlowSpec, new: &NewRun) -> Result<Needs, Refusal> {
-        let mut needs = requested(&filled_in(&flow.needs, &new.params, &flow.defaults)?)?;
-        needs.extend(requested(&filled_in(&new.needs, &new.params, &flow.defaults)?)?);
+        let mut needs = plain_needs(&flow.needs, &new.params, &flow.defaults)?;
+        needs.extend(plain_needs(&new.needs, &new.params, &flow.defaults)?);
         needs.extend(self.needs_of_tags(flow.tags.iter().chain(&new.tags)));
         needs.insert(DEFAULT_POOL.into(), 1);
         if flow.max_concurrent.is_some() {
@@ -158,47 +158,6 @@ impl Orchestrator {
         let names = tags.filter_map(|tag| check_declared(&format!("tag:{tag}")).ok());
         names.filter(|name| self.gate.is_declared(name)).map(|name| (name, 1)).collect()
     }
-}
-
-/// Names that hold parameters become plain names, by the parameters that the run is created with, else by their defaults.
-fn filled_in(
-    needs: &[(String, u64)],
-    params: &Map<String, Value>,
-    defaults: &Map<String, Value>,
-) -> Result<Needs, Refusal> {
-    let fill = |(name, units): &(String, u64)| {
-        if !is_template(name) {
-            return Ok((name.clone(), *units));
-        }
-        let name =
-            Template::parse(name)?.render(|field| text_of(params, field).or_else(|| text_of(defaults, field)))?;
-        Ok((name, *units))
-    };
-    needs.iter().map(fill).collect()
-}
-
-/// A field as text; `None` where there is none, or one that is neither text nor number.
-fn text_of(params: &Map<String, Value>, field: &str) -> Option<String> {
-    let mut parts = field.split('.');
-    let first = params.get(parts.next()?)?;
-    match parts.try_fold(first, |value, part| value.get(part))? {
-        Value::String(text) => Some(text.clone()),
-        value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
-    }
-}
-
-/// Names and units as they were asked for: checked, normalised, and summed where a name stands twice.
-pub(super) fn requested(needs: &[(String, u64)]) -> Result<BTreeMap<String, u64>, Refusal> {
-    let mut summed: BTreeMap<String, u64> = BTreeMap::new();
-    for (name, units) in needs {
-        let entry = summed.entry(check_requested(name)?).or_default();
-        if *units == 0 {
-            return Err(Refusal::invalid(name, "0 units were asked for, expected at least 1"));
-        }
-        *entry = entry.saturating_add(*units);
-    }
-    Ok(summed)
 }
 
 fn run_record(id: ClaimId, flow: &FlowSpec, new: NewRun, needs: Needs, now: Time, due_at: Time) -> RunRecord {

@@ -1,8 +1,8 @@
 //! Tasks inside a run: claimed, granted, ended.
 use super::Orchestrator;
-use super::create::requested;
 use crate::error::Error;
 use crate::flow_spec::cap_name;
+use crate::names::requested;
 use crate::records::{Failure, Needs, TaskRecord};
 use crate::state::State;
 use crate::task_run::TaskRun;

@@ -7,8 +7,8 @@ use crate::params;
 use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
-use mirab_core::{ClaimId, Time, check_requested};
-use mirab_flow::{Created, Error, NewRun, Orchestrator, RunRecord, STATES, Shown, State};
+use mirab_core::{ClaimId, Time};
+use mirab_flow::{Created, Error, NewRun, Orchestrator, RunRecord, STATES, Shown, State, plain_needs};
 use mirab_store::RunFilter;
 use mirab_wire as wire;
 use serde::Deserialize;
@@ -56,15 +56,17 @@ pub(crate) async fn create(
         let found = crate::catalog::read(&catalog).flow(&project, &name).cloned();
         let found = found.ok_or_else(|| ApiError::unknown_flow(format!("flow {project}/{name} is not served")))?;
         params::check(&found, &asked.params).map_err(ApiError::invalid_params)?;
-        let created = orchestrator.create_run(now, new_run(asked, due_at))?;
+        let new = new_run(asked, due_at);
+        let needs = plain_needs(&new.needs, &new.params, &flow.defaults)?;
+        let created = orchestrator.create_run(now, new)?;
         Ok::<_, ApiError>(match created {
             Created::New(record) => Ok(shown(orchestrator, *record)),
-            Created::Existing(id) => Err((id, format!("{project}/{name}"))),
+            Created::Existing(id) => Err((id, format!("{project}/{name}"), needs)),
         })
     });
     match created.await?? {
         Ok(run) => Ok((StatusCode::CREATED, Json(run))),
-        Err((id, flow)) => Ok((StatusCode::OK, Json(same_again(&app, id, &flow, request).await?))),
+        Err((id, flow, needs)) => Ok((StatusCode::OK, Json(same_again(&app, id, &flow, &needs, request).await?))),
     }
 }
 
@@ -85,15 +87,19 @@ fn instant(seconds: f64) -> ApiResult<Time> {
     nanos.ok_or_else(|| ApiError::bad_request(format!("scheduled_at is {seconds}, expected seconds since 1970")))
 }
 
-/// The run that a key made before, when this is the same request.
-async fn same_again(app: &App, id: ClaimId, flow: &str, request: wire::CreateRun) -> ApiResult<wire::Run> {
+/// The run that a key made before, when this is the same request; `needs` are what it asks for, as plain names.
+async fn same_again(
+    app: &App,
+    id: ClaimId,
+    flow: &str,
+    needs: &BTreeMap<String, u64>,
+    request: wire::CreateRun,
+) -> ApiResult<wire::Run> {
     let run = find(app, id.0).await?;
     let same_flow = format!("{}/{}", run.project, run.flow) == flow;
     let same_rank = request.priority.is_none_or(|priority| priority == run.priority);
     let same_tags = request.tags.iter().all(|tag| run.tags.contains(tag));
-    // Names were trimmed and normalised when the run was made.
-    let is_same = |name: &str, units: u64| check_requested(name).is_ok_and(|name| run.needs.get(&name) == Some(&units));
-    let same_needs = request.resources.iter().all(|(name, units)| is_same(name, *units));
+    let same_needs = needs.iter().all(|(name, units)| run.needs.get(name) == Some(units));
     if same_flow && same_rank && same_tags && same_needs && request.params == run.params {
         return Ok(run);
     }

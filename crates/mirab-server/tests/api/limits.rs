@@ -153,3 +153,20 @@ fn case_d16_each_tenant_has_its_own_limit_by_a_parameter_of_its_run() {
     // A value is no way around the pattern.
     assert_eq!(code(server.create(create(json!({"order": {"tenant": "*"}})))), "InvalidResource");
 }
+
+#[test]
+fn a_key_is_repeated_with_names_that_hold_parameters() {
+    let (_world, server) = server("[resources]\n\"api:*\" = 9\n", &[flow("sync", json!({}))]);
+    let request = |tenant: &str| mirab_wire::CreateRun {
+        flow: "sync".into(),
+        params: json!({"tenant": tenant, "other": "acme"}).as_object().cloned().unwrap(),
+        // Two ways to say one name: their units are summed.
+        resources: [("api:{{ tenant }}".into(), 1), ("api:{other}".into(), 2)].into(),
+        idempotency_key: Some("k".into()),
+        ..Default::default()
+    };
+    let first = server.create(request("acme")).unwrap();
+    assert_eq!(first.needs["api:acme"], 3);
+    assert_eq!(server.create(request("acme")).unwrap().id, first.id);
+    assert_eq!(code(server.create(request("zeta"))), "BadRequest");
+}
