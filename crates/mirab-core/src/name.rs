@@ -1,6 +1,10 @@
 //! Names and patterns of resources.
+mod near;
+
 use crate::refusal::Refusal;
 use unicode_normalization::UnicodeNormalization;
+
+pub use near::near_names;
 
 /// Longest name, in characters.
 const MOST_CHARACTERS: usize = 200;
@@ -102,27 +106,6 @@ impl Pattern {
     }
 }
 
-/// The known names nearest to `name` for a "did you mean", best first, at most three.
-///
-/// ```
-/// assert_eq!(mirab_core::near_names("dbb", ["db", "gpu"].into_iter()), ["db"]);
-/// ```
-pub fn near_names<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let length = name.chars().take(MOST_CHARACTERS + 1).count();
-    if length > MOST_CHARACTERS {
-        // No name is that long: nothing is near, and the distance would take as long as the text is.
-        return Vec::new();
-    }
-    let near_in_length = |known: &str| known.chars().count().abs_diff(length) <= known.len().max(name.len()) / 3 + 1;
-    let mut found: Vec<(usize, &str)> = declared
-        .filter(|known| !is_reserved(known) && near_in_length(known))
-        .map(|known| (strsim::damerau_levenshtein(name, known), known))
-        .filter(|(distance, known)| *distance <= known.chars().count().max(name.chars().count()) / 3 + 1)
-        .collect();
-    found.sort_unstable();
-    found.into_iter().take(3).map(|(_, known)| known.to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,12 +136,5 @@ mod tests {
         );
         assert!(!matches("api:*", "api:") && !matches("ab*bc", "abc"));
         assert!(!matches("*", "pool:x") && !matches("*", "tag:x") && matches("tag:*", "tag:x"));
-    }
-
-    #[test]
-    fn near_names_are_found() {
-        let declared = ["db", "gpu", "api:*"];
-        assert_eq!(near_names("dbb", declared.into_iter()), ["db"]);
-        assert!(near_names("completely-other", declared.into_iter()).is_empty());
     }
 }

@@ -2,9 +2,12 @@
 
 /// At most `limit` of the known names that are near enough to be meant, best first.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>, limit: usize) -> Vec<String> {
-    let allowed = (name.chars().count() / 3).max(1);
-    let distance = |other: &str| strsim::damerau_levenshtein(&name.to_lowercase(), &other.to_lowercase());
-    let mut near: Vec<(usize, &str)> = known.map(|other| (distance(other), other)).collect();
+    let (name, length) = (name.to_lowercase(), name.chars().count());
+    let allowed = (length / 3).max(1);
+    // The length alone tells of most: a distance takes as long as one name times the other, and a request can say any name.
+    let may_be_near = |other: &&str| length.abs_diff(other.chars().count()) <= allowed;
+    let distance = |other: &str| strsim::damerau_levenshtein(&name, &other.to_lowercase());
+    let mut near: Vec<(usize, &str)> = known.filter(may_be_near).map(|other| (distance(other), other)).collect();
     near.retain(|(distance, _)| *distance <= allowed);
     near.sort_unstable();
     near.into_iter().take(limit).map(|(_, name)| name.to_owned()).collect()
