@@ -44,7 +44,7 @@ bench: python-package ## cost of a decision, memory, mixed loads, and latency of
 peers: ## the gate beside a public crate, in a workspace of its own
 	cd bench/peers && cargo run --release
 
-instructions: ## instructions a claim, against the recorded number
+instructions: ## instructions a claim, against the recorded number; names in linear time
 	bench/instructions
 
 lint: $(VENV_STAMP) ## formatting and lints of Rust and Python; changes nothing
