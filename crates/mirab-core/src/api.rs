@@ -53,6 +53,16 @@ pub struct Start {
     pub passed: Vec<(ClaimId, Name)>,
 }
 
+/// What a correction of tokens came to: both are to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Tokens that the lease is charged from now on. This is not the true cost where the difference was cut: at minus one burst, or
+    /// because the bucket was full.
+    pub charged: u64,
+    /// The bucket's state.
+    pub bucket: BucketState,
+}
+
 /// A lease as it was stored, to be held again after a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredLease<'a> {

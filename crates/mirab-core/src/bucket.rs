@@ -87,12 +87,17 @@ impl Bucket {
         come <= i128::from(units) * self.rate.scale()
     }
 
-    /// Corrects what was charged: gives back up to the burst, or owes down to minus one burst.
-    pub fn settle(&mut self, charged: u64, actual: u64, now: Time) {
-        let full = i128::from(self.burst) * self.rate.scale();
-        let difference = (i128::from(charged) - i128::from(actual)).saturating_mul(self.rate.scale());
-        self.scaled = self.scaled_at(now).saturating_add(difference).clamp(-full, full);
+    /// Corrects what was charged: gives back up to the burst, or owes down to minus one burst. Tells what is charged from now on: what
+    /// was cut moved no tokens, so the next correction must not count on it. It lies between `charged` and `actual`; where the cut leaves
+    /// a part of a token, it is rounded down, lest that part be given back without having been taken.
+    pub fn settle(&mut self, charged: u64, actual: u64, now: Time) -> u64 {
+        let (scale, before) = (self.rate.scale(), self.scaled_at(now));
+        let full = i128::from(self.burst) * scale;
+        let difference = (i128::from(charged) - i128::from(actual)).saturating_mul(scale);
+        self.scaled = before.saturating_add(difference).clamp(-full, full);
         self.at = self.at.max(now);
+        let taken = (before - self.scaled).div_euclid(scale);
+        u64::try_from(i128::from(charged) + taken).unwrap_or(charged)
     }
 
     /// Nothing is given before `until`; what was asked for earlier and lasts longer stays.
@@ -186,5 +191,70 @@ mod tests {
         assert_eq!(bucket.tokens(Time(0)), 5);
         bucket.take(5, Time(0));
         assert_eq!(bucket.time_of(1, Time(0)), Some(Time(7 * SECOND)));
+    }
+
+    /// Ten tokens of which four were taken, and so many of its thirds of a token have come since.
+    fn taken_from(thirds: u64) -> (Bucket, Time) {
+        let mut bucket = Bucket::full(Rate::per(1, 3).unwrap(), 10, Time(0));
+        bucket.take(4, Time(0));
+        (bucket, Time(thirds * SECOND))
+    }
+
+    /// Settles one after the other; tells what was charged after each.
+    fn settled(bucket: &mut Bucket, now: Time, told: &[u64]) -> Vec<u64> {
+        let each = told.iter().scan(4, |charged, actual| {
+            *charged = bucket.settle(*charged, *actual, now);
+            Some(*charged)
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn what_was_cut_at_the_debt_is_not_given_back() {
+        let (mut bucket, now) = taken_from(0);
+        assert_eq!((settled(&mut bucket, now, &[1_000]), bucket.tokens(now)), (vec![20], -10));
+        assert_eq!((bucket.settle(20, 1_000, now), bucket.tokens(now)), (20, -10), "no more can be owed");
+        assert_eq!((bucket.settle(20, 4, now), bucket.tokens(now)), (4, 6));
+        assert_eq!(bucket.settle(4, u64::MAX, now), 20);
+    }
+
+    #[test]
+    fn what_was_cut_at_the_burst_is_not_owed_again() {
+        let (mut bucket, now) = taken_from(12);
+        assert_eq!((settled(&mut bucket, now, &[0]), bucket.tokens(now)), (vec![4], 10), "nothing was missing");
+        assert_eq!((bucket.settle(4, 4, now), bucket.tokens(now)), (4, 10));
+        assert_eq!((bucket.settle(4, 6, now), bucket.tokens(now)), (6, 8));
+        let (mut bucket, now) = taken_from(9);
+        assert_eq!((settled(&mut bucket, now, &[0, 4]), bucket.tokens(now)), (vec![3, 4], 9));
+    }
+
+    #[test]
+    fn a_part_of_a_token_that_a_cut_leaves_is_never_given_back_twice() {
+        let (mut bucket, now) = taken_from(1);
+        assert_eq!(settled(&mut bucket, now, &[1_000]), [20], "of 20 and a third");
+        let (mut bucket, now) = taken_from(11);
+        assert_eq!(settled(&mut bucket, now, &[0]), [3], "a third was given back");
+    }
+
+    #[test]
+    fn no_order_of_settles_makes_tokens_or_loses_more_than_parts() {
+        const TOLD: [u64; 8] = [0, 1, 3, 4, 5, 14, 20, 1_000];
+        for (thirds, first) in (0..14).flat_map(|thirds| TOLD.map(|first| (thirds, first))) {
+            for (second, third) in TOLD.iter().flat_map(|second| TOLD.map(|third| (*second, third))) {
+                let (mut bucket, now) = taken_from(thirds);
+                let scale = bucket.rate.scale();
+                let mut sum = bucket.scaled_at(now) + 4 * scale;
+                let mut charged = 4;
+                for actual in [first, second, third, 4] {
+                    let was = charged;
+                    charged = bucket.settle(charged, actual, now);
+                    assert!((was.min(actual)..=was.max(actual)).contains(&charged), "{was} told {actual}: {charged}");
+                    let lost = sum - bucket.scaled - i128::from(charged) * scale;
+                    assert!((0..scale).contains(&lost), "{thirds} thirds, {first}, {second}, {third}: {lost}");
+                    assert!(lost == 0 || bucket.scaled.abs() == 10 * scale, "only where it was cut");
+                    sum -= lost;
+                }
+            }
+        }
     }
 }

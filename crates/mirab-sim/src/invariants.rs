@@ -79,7 +79,7 @@ impl Step<'_> {
 type Invariant = fn(&Step<'_>) -> Result<(), String>;
 
 /// Every invariant with its number.
-pub const INVARIANTS: [(u8, Invariant); 11] = [
+pub const INVARIANTS: [(u8, Invariant); 12] = [
     (1, used_is_the_sum_of_leases),
     (2, no_lost_wake_up),
     (3, release_is_idempotent),
@@ -87,6 +87,7 @@ pub const INVARIANTS: [(u8, Invariant); 11] = [
     (6, nobody_loses_a_place),
     (7, nothing_passes_what_is_short),
     (8, tokens_stay_within_bounds),
+    (8, settling_moves_tokens_and_makes_none),
     (8, starts_never_run_backwards),
     (9, what_is_shown_is_enforced),
     (10, a_restart_changes_nothing),
@@ -231,6 +232,22 @@ fn tokens_stay_within_bounds(step: &Step<'_>) -> Result<(), String> {
         require((-most..=most).contains(&free), || format!("{} has {free} tokens", view.name))?;
     }
     Ok(())
+}
+
+/// What a lease is charged changes by what left the bucket, less a part of a token. Left out once a bucket was edited, as in
+/// [`a_restart_changes_nothing`], and where a start took tokens in the same step.
+fn settling_moves_tokens_and_makes_none(step: &Step<'_>) -> Result<(), String> {
+    let Op::Settle(id, name, _) = step.op else { return Ok(()) };
+    let (Some(before), Some(after)) = (step.host_before.charged(*id, name), step.host.charged(*id, name)) else {
+        return Ok(());
+    };
+    let (Some(was), Some(is)) = (step.host_before.bucket(name), step.host.bucket(name)) else { return Ok(()) };
+    if step.host_before.tokens_differ || !step.starts.is_empty() || was.scale != is.scale {
+        return Ok(());
+    }
+    let refilled = step.host.balance(name, was, is.at);
+    let lost = refilled + i128::from(before) * is.scale - is.scaled - i128::from(after) * is.scale;
+    require((0..is.scale).contains(&lost), || format!("{was:?} of {name} became {is:?}, and {before} {after} charged"))
 }
 
 fn starts_never_run_backwards(step: &Step<'_>) -> Result<(), String> {

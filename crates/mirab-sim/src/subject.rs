@@ -3,7 +3,7 @@ use crate::amount::Amount;
 use crate::model::Model;
 use mirab_core::{
     BucketState, ClaimId, Counters, Ended, Explanation, Fence, Gate, GateOptions, Learner, Name, Place, Refusal,
-    Release, ResourceConfig, ResourceView, Start, StoredLease, Submission, Time, TimeoutReason,
+    Release, ResourceConfig, ResourceView, Settled, Start, StoredLease, Submission, Time, TimeoutReason,
 };
 
 /// The gate's interface, so that one history and one case serve all that claim to be a gate.
@@ -23,8 +23,7 @@ pub trait Subject {
     fn cancel(&mut self, now: Time, id: ClaimId) -> bool;
     fn reprioritise(&mut self, now: Time, id: ClaimId, priority: i32) -> bool;
     fn handle_timeout(&mut self, now: Time);
-    fn settle(&mut self, now: Time, id: ClaimId, fence: Fence, name: &str, actual: u64)
-    -> Result<BucketState, Refusal>;
+    fn settle(&mut self, now: Time, id: ClaimId, fence: Fence, name: &str, actual: u64) -> Result<Settled, Refusal>;
     fn cooldown(&mut self, now: Time, name: &str, duration: u64) -> Result<BucketState, Refusal>;
     fn durations(&self, learner: Learner<'_>) -> Vec<u64>;
     fn restore_durations(&mut self, learner: Learner<'_>, durations: &[u64]);
@@ -105,7 +104,7 @@ macro_rules! same_commands {
             fence: Fence,
             name: &str,
             actual: u64,
-        ) -> Result<BucketState, Refusal> {
+        ) -> Result<Settled, Refusal> {
             $inner.settle(now, id, fence, name, actual)
         }
         fn cooldown(&mut $this, now: Time, name: &str, duration: u64) -> Result<BucketState, Refusal> {

@@ -1,7 +1,7 @@
 //! A gate, a virtual clock and a host that is as simple as can be: for cases that are told in a few lines.
 use crate::amount::Amount;
 use crate::subject::Subject;
-use mirab_core::{ClaimId, Ended, Fence, Place, Refusal, Release, Start, Submission, Time};
+use mirab_core::{ClaimId, Ended, Fence, Place, Refusal, Release, Settled, Start, Submission, Time};
 
 /// Work that comes at an instant and holds what it got for a while.
 #[derive(Clone, Debug)]
@@ -131,11 +131,26 @@ impl<S: Subject> World<S> {
 
     /// The body of `id` ends.
     pub fn end(&mut self, id: &str) -> Release {
-        let id = self.id(id);
-        let fence = self.starts.iter().rev().find(|s| s.id == id).map_or(Fence(0), |s| s.fence);
+        let (id, fence) = self.lease(id);
         let done = self.gate.release(self.now, id, fence, Ended::ByItself);
         self.collect();
         done
+    }
+
+    /// The body of `id` tells the true cost of its tokens.
+    ///
+    /// # Panics
+    /// When it took none.
+    pub fn settle(&mut self, id: &str, name: &str, actual: u64) -> Settled {
+        let (id, fence) = self.lease(id);
+        let settled = self.gate.settle(self.now, id, fence, name, actual).expect("it took tokens");
+        self.collect();
+        settled
+    }
+
+    fn lease(&self, id: &str) -> (ClaimId, Fence) {
+        let id = self.id(id);
+        (id, self.starts.iter().rev().find(|s| s.id == id).map_or(Fence(0), |s| s.fence))
     }
 
     /// Cancels a waiting claim.

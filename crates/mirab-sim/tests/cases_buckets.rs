@@ -1,6 +1,6 @@
 //! Failures that users of other rate limiters met, as cases on a virtual clock: time, arithmetic, heads of line.
 use mirab_core::{ClaimId, Ended, Gate, Refusal, SECOND, StoredLease, Submission, Time};
-use mirab_sim::{Amount, Subject, World};
+use mirab_sim::{Amount, Model, Subject, World};
 
 type Sim = World<Gate>;
 
@@ -202,4 +202,49 @@ fn a_timer_fires_at_most_once_a_grant() {
         sim.gate.handle_timeout(at);
     }
     assert_eq!(fires, 100);
+}
+
+/// Four tokens of ten are taken; one comes each second.
+fn four_of_ten<S: Subject>() -> World<S> {
+    let mut sim = World::<S>::new();
+    sim.bucket("tb", 1, 1, 10);
+    sim.submit("w", &[("tb", 4)], 0);
+    sim
+}
+
+/// What each settling left in the bucket, and charged.
+fn settled<S: Subject>(sim: &mut World<S>, told: &[u64]) -> Vec<(i64, u64)> {
+    let each = told.iter().map(|actual| {
+        let charged = sim.settle("w", "tb", *actual).charged;
+        (sim.gate.resource("tb").unwrap().free, charged)
+    });
+    each.collect()
+}
+
+fn settling_twice_counts_once<S: Subject>() {
+    let mut sim = four_of_ten::<S>();
+    assert_eq!(settled(&mut sim, &[1_000, 1_000, 4]), [(-10, 20), (-10, 20), (6, 4)]);
+    sim.submit("seven", &[("tb", 7)], 0);
+    sim.advance(SECOND);
+    assert_eq!(sim.started_at("seven"), Some(SECOND), "ten would have started it at once");
+}
+
+fn what_a_full_bucket_cannot_take_is_not_owed_again<S: Subject>() {
+    let mut sim = four_of_ten::<S>();
+    sim.advance(3 * SECOND);
+    assert_eq!(settled(&mut sim, &[0, 4]), [(10, 3), (9, 4)]);
+    sim.advance(9 * SECOND);
+    assert_eq!(settled(&mut sim, &[0, 4, 6]), [(10, 4), (10, 4), (8, 6)]);
+}
+
+#[test]
+fn settling_twice_counts_once_in_gate_and_model() {
+    settling_twice_counts_once::<Gate>();
+    settling_twice_counts_once::<Model>();
+}
+
+#[test]
+fn what_a_full_bucket_cannot_take_is_not_owed_again_in_gate_and_model() {
+    what_a_full_bucket_cannot_take_is_not_owed_again::<Gate>();
+    what_a_full_bucket_cannot_take_is_not_owed_again::<Model>();
 }

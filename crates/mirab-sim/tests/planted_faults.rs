@@ -1,7 +1,7 @@
 //! A gate with a fault must be told from one without: otherwise the comparison proves nothing.
 use mirab_core::{
     BucketState, ClaimId, Counters, Ended, Explanation, Fence, Learner, Name, Place, Refusal, Release, ResourceView,
-    Start, StoredLease, Submission, Time, TimeoutReason,
+    Settled, Start, StoredLease, Submission, Time, TimeoutReason,
 };
 use mirab_sim::{Amount, Model, Subject, run_history, same_views};
 
@@ -19,6 +19,7 @@ const SETTLES_TWICE_AS_MUCH: u8 = 10;
 const COOLS_NOTHING: u8 = 11;
 const TAKES_ALL_FOR_ONE_PRIORITY: u8 = 12;
 const FORGETS_DURATIONS_AT_RESTART: u8 = 13;
+const CHARGES_WHAT_IS_TOLD: u8 = 14;
 
 /// The model with one fault, by number.
 struct Faulty<const FAULT: u8>(Model);
@@ -26,16 +27,10 @@ struct Faulty<const FAULT: u8>(Model);
 impl<const FAULT: u8> Subject for Faulty<FAULT> {
     same_views!(self => self.0);
 
-    fn settle(
-        &mut self,
-        now: Time,
-        id: ClaimId,
-        fence: Fence,
-        name: &str,
-        actual: u64,
-    ) -> Result<BucketState, Refusal> {
+    fn settle(&mut self, now: Time, id: ClaimId, fence: Fence, name: &str, actual: u64) -> Result<Settled, Refusal> {
         let actual = if FAULT == SETTLES_TWICE_AS_MUCH { actual * 2 } else { actual };
-        self.0.settle(now, id, fence, name, actual)
+        let settled = self.0.settle(now, id, fence, name, actual)?;
+        Ok(if FAULT == CHARGES_WHAT_IS_TOLD { Settled { charged: actual, ..settled } } else { settled })
     }
     fn cooldown(&mut self, now: Time, name: &str, duration: u64) -> Result<BucketState, Refusal> {
         self.0.cooldown(now, name, if FAULT == COOLS_NOTHING { 0 } else { duration })
@@ -126,4 +121,5 @@ fn every_planted_fault_is_seen_and_told_in_few_steps() {
     is_seen::<COOLS_NOTHING>();
     is_seen::<TAKES_ALL_FOR_ONE_PRIORITY>();
     is_seen::<FORGETS_DURATIONS_AT_RESTART>();
+    is_seen::<CHARGES_WHAT_IS_TOLD>();
 }

@@ -11,8 +11,9 @@ from mirab.errors import InvalidResource, MirabError
 def settle(resource: str, actual: int) -> None:
     """Says how many units of a token bucket this body really used, once that is known.
 
-    The difference to what it took is given back, or owed: then later work waits for it. The tokens are those of the
-    nearest flow or task around this code that took any. Without a server there are no buckets, and this does nothing.
+    The difference to what it took is given back, never above the burst, or owed, down to minus one burst: then later
+    work waits for it. The last word counts, held against what was charged in truth. The tokens are those of the nearest
+    flow or task around this code that took any. Without a server there are no buckets, and this does nothing.
     """
     if isinstance(actual, bool) or not isinstance(actual, int) or actual < 0:
         raise InvalidResource(f"actual is {actual!r}, expected a whole number of units, at least 0")

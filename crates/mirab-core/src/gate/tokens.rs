@@ -1,5 +1,6 @@
 //! Corrections of token buckets by those who use them.
 use super::Gate;
+use crate::api::Settled;
 use crate::bucket::BucketState;
 use crate::config::Limit;
 use crate::ids::{ClaimId, Fence};
@@ -8,7 +9,7 @@ use crate::time::Time;
 
 impl Gate {
     /// Corrects what a lease was charged for tokens of a bucket, once the true cost is known: the difference is given back, up to the
-    /// burst, or owed, down to minus one burst. Gives the bucket's state, to be stored with the lease's tokens.
+    /// burst, or owed, down to minus one burst. The next correction is held against what this one charged.
     ///
     /// # Errors
     /// `InvalidClaim` when there is no such lease, `InvalidResource` when it took no tokens of that name.
@@ -19,7 +20,7 @@ impl Gate {
         fence: Fence,
         name: &str,
         actual: u64,
-    ) -> Result<BucketState, Refusal> {
+    ) -> Result<Settled, Refusal> {
         if self.lease(id) != Some(fence) {
             return Err(Refusal::InvalidClaim { why: format!("claim {} holds no lease with fence {}", id.0, fence.0) });
         }
@@ -32,13 +33,12 @@ impl Gate {
         let lease = lease_by_id.get(&id).map(|lease| &mut leases[*lease]);
         let tokens = lease.and_then(|lease| lease.tokens.iter_mut().find(|(of, _)| *of == at));
         let (_, charged) = tokens.ok_or_else(none)?;
-        bucket.settle(*charged, actual, now);
-        *charged = actual;
-        let state = bucket.state(now);
+        *charged = bucket.settle(*charged, actual, now);
+        let settled = Settled { charged: *charged, bucket: bucket.state(now) };
         self.advance(now);
         self.touch(at);
         self.pump();
-        Ok(state)
+        Ok(settled)
     }
 
     /// The far side asked for a pause: nothing that needs this bucket starts before `duration` nanoseconds have passed. Its capacity

@@ -28,10 +28,10 @@ impl Orchestrator {
         self.take_up(now, lease);
         let payer = self.payer(body, &name).unwrap_or(body);
         let fence = self.leases.get(&payer).map(|lease| lease.fence).unwrap_or_default();
-        let state = self.gate.settle(now, payer, fence, &name, actual)?;
-        self.tell_bucket(&name, state);
+        let settled = self.gate.settle(now, payer, fence, &name, actual)?;
+        self.tell_bucket(&name, settled.bucket);
         if let Some(lease) = self.leases.get_mut(&payer) {
-            lease.tokens.iter_mut().filter(|(of, _)| *of == name).for_each(|(_, charged)| *charged = actual);
+            lease.tokens.iter_mut().filter(|(of, _)| *of == name).for_each(|(_, charged)| *charged = settled.charged);
             let fact = Fact::Lease(lease.clone());
             self.fact(fact);
         }

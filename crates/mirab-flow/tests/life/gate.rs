@@ -236,3 +236,22 @@ fn a_nested_task_settles_through_the_tasks_around_it() {
     world.run(|o, now| o.settle_tokens(now, body.id, body.fence, Some(inner), "api", 5)).unwrap();
     assert_eq!(world.driver.journal().leases[&outer].tokens, owned(&[("api", 5)]));
 }
+
+#[test]
+fn what_is_stored_after_a_settle_is_what_was_charged() {
+    let resources = [bucket("api", 1.0, 10)];
+    let mut world = World::new(4, &resources, vec![flow("nightly")]);
+    world.submit_needing("nightly", &[("api", 4)]).unwrap();
+    let body = world.start("engine-1");
+    let settle = |world: &mut World, actual| {
+        world.run(|o, now| o.settle_tokens(now, body.id, body.fence, None, "api", actual)).unwrap();
+        let stored = world.driver.journal().leases[&body.id].tokens[0].1;
+        world.restart(4, &resources, vec![flow("nightly")]);
+        (world.o().gate().resource("api").unwrap().free, stored)
+    };
+    assert_eq!(settle(&mut world, 1_000), (-10, 20), "a debt of one burst is all that is charged");
+    assert_eq!(settle(&mut world, 4), (6, 4), "only that comes back");
+    world.pass(seconds(9));
+    assert_eq!(settle(&mut world, 0), (10, 4), "a full bucket takes nothing back");
+    assert_eq!(settle(&mut world, 4), (10, 4), "nor is that owed again");
+}

@@ -3,7 +3,7 @@ use super::op::{History, Op};
 use crate::amount::Amount;
 use crate::model::Model;
 use crate::subject::Subject;
-use mirab_core::{BucketState, ClaimId, Fence, Learner, Place, Refusal, Start, StoredLease, Submission, Time};
+use mirab_core::{BucketState, ClaimId, Fence, Learner, Place, Refusal, Settled, Start, StoredLease, Submission, Time};
 
 /// A claim that waits.
 #[derive(Clone, Debug)]
@@ -122,6 +122,31 @@ impl Host {
         });
     }
 
+    /// Tokens of a bucket that a lease is charged.
+    #[must_use]
+    pub fn charged(&self, id: ClaimId, name: &str) -> Option<u64> {
+        let mut tokens = self.lease(id)?.tokens.iter();
+        tokens.find(|(taken, _)| taken == name).map(|(_, units)| *units)
+    }
+
+    /// A bucket as it was stored last.
+    #[must_use]
+    pub fn bucket(&self, name: &str) -> Option<BucketState> {
+        self.buckets.iter().find(|(known, _)| known == name).map(|(_, state)| *state)
+    }
+
+    /// The scaled balance at `at` of a bucket that was stored before, under its present limit.
+    #[must_use]
+    pub fn balance(&self, name: &str, stored: BucketState, at: Time) -> i128 {
+        let of =
+            |declared: &str| declared.strip_suffix('*').map_or(declared == name, |prefix| name.starts_with(prefix));
+        let limit = self.declared.iter().find(|(declared, _)| of(declared)).map(|(_, amount)| *amount);
+        let Some(Amount::Bucket { units, burst, .. }) = limit else { return stored.scaled };
+        let most = i128::from(burst) * stored.scale;
+        let come = i128::from(at.since(stored.at)) * i128::from(units);
+        (stored.scaled.clamp(-most, most) + come).min(most)
+    }
+
     /// A claim was admitted.
     pub fn start(&mut self, start: &Start) {
         let Some(index) = self.waiting.iter().position(|c| c.id == start.id) else { return };
@@ -166,11 +191,11 @@ impl Host {
     }
 
     /// A lease told the true cost of its tokens.
-    pub fn settle(&mut self, id: ClaimId, name: &str, actual: u64, state: BucketState) {
+    pub fn settle(&mut self, id: ClaimId, name: &str, settled: Settled) {
         let leases = self.leases.iter_mut().filter(|l| l.id == id);
         let tokens = leases.flat_map(|l| l.tokens.iter_mut()).filter(|(taken, _)| taken == name);
-        tokens.for_each(|(_, units)| *units = actual);
-        self.put_bucket(name, state);
+        tokens.for_each(|(_, units)| *units = settled.charged);
+        self.put_bucket(name, settled.bucket);
     }
 
     /// A waiting claim was delayed by what passed it.

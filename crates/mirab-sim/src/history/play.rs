@@ -7,7 +7,7 @@ use crate::invariants::{Step, View, check};
 use crate::model::Model;
 use crate::subject::Subject;
 use crate::trace::Trace;
-use mirab_core::{BucketState, ClaimId, Ended, Fence, Name, Place, Refusal, Release, Start, Submission, Time};
+use mirab_core::{BucketState, ClaimId, Ended, Fence, Name, Place, Refusal, Release, Settled, Start, Submission, Time};
 
 /// More than any history of a generator needs to drain.
 const MOST_DRAINING_STEPS: usize = 2_000;
@@ -20,6 +20,7 @@ enum Answer {
     Released(Release),
     Changed(bool),
     Bucket(BucketState),
+    Settled(Settled),
     Restored(Vec<(ClaimId, &'static str)>),
     Nothing,
 }
@@ -173,7 +174,7 @@ impl<S: Subject> Player<S> {
                 host.end(*id);
             }
             (Op::Stop(id), Answer::Released(Release::Done)) | (Op::Cancel(id), Answer::Changed(true)) => host.end(*id),
-            (Op::Settle(id, name, actual), Answer::Bucket(state)) => host.settle(*id, name, *actual, *state),
+            (Op::Settle(id, name, _), Answer::Settled(settled)) => host.settle(*id, name, *settled),
             (Op::Cooldown(name, _), Answer::Bucket(state)) => host.put_bucket(name, *state),
             (Op::Reprioritise(id, priority), Answer::Changed(true)) => {
                 host.waiting.iter_mut().filter(|c| c.id == *id).for_each(|c| c.priority = *priority);
@@ -227,9 +228,6 @@ fn effects<S: Subject>(gate: &mut S) -> Effects {
 }
 
 fn apply<S: Subject>(gate: &mut S, now: Time, op: &Op, host: &Host) -> Answer {
-    let bucket = |result: Result<BucketState, Refusal>| {
-        result.map_or_else(|refusal| Answer::Refused(refusal.code()), Answer::Bucket)
-    };
     let told = |result: Result<(), Refusal>| result.map_or_else(|r| Answer::Refused(r.code()), |()| Answer::Nothing);
     match op {
         Op::Submit { id, needs, priority, parent, kind } => {
@@ -244,9 +242,14 @@ fn apply<S: Subject>(gate: &mut S, now: Time, op: &Op, host: &Host) -> Answer {
             Answer::Released(gate.release(now, *id, host.lease(*id).map_or(Fence(0), |l| l.fence), Ended::Stopped))
         }
         Op::Settle(id, name, actual) => {
-            bucket(gate.settle(now, *id, host.lease(*id).map_or(Fence(0), |l| l.fence), name, *actual))
+            let fence = host.lease(*id).map_or(Fence(0), |l| l.fence);
+            let settled = gate.settle(now, *id, fence, name, *actual);
+            settled.map_or_else(|refusal| Answer::Refused(refusal.code()), Answer::Settled)
         }
-        Op::Cooldown(name, duration) => bucket(gate.cooldown(now, name, *duration)),
+        Op::Cooldown(name, duration) => {
+            let state = gate.cooldown(now, name, *duration);
+            state.map_or_else(|refusal| Answer::Refused(refusal.code()), Answer::Bucket)
+        }
         Op::ReleaseStale(id) => Answer::Released(gate.release(
             now,
             *id,

@@ -1,6 +1,6 @@
 //! Corrections of token buckets, and what is stored of durations and delays.
 use super::Model;
-use mirab_core::{BucketState, ClaimId, Fence, Learner, Name, Refusal, Time};
+use mirab_core::{BucketState, ClaimId, Fence, Learner, Name, Refusal, Settled, Time};
 
 impl Model {
     /// Corrects what a lease was charged.
@@ -14,7 +14,7 @@ impl Model {
         fence: Fence,
         name: &str,
         actual: u64,
-    ) -> Result<BucketState, Refusal> {
+    ) -> Result<Settled, Refusal> {
         let Some(index) = self.leases.iter().position(|l| l.id == id && l.fence == fence) else {
             return Err(Refusal::InvalidClaim { why: "no such lease".into() });
         };
@@ -22,14 +22,17 @@ impl Model {
         let at = self.now.max(now);
         let mut bucket = self.balance(name).ok_or_else(none)?;
         let charged = self.leases[index].tokens.iter_mut().find(|(taken, _)| taken == name).ok_or_else(none)?;
-        let difference = i128::from(charged.1) - i128::from(actual);
-        charged.1 = actual;
-        self.pass(now);
-        bucket.scaled = (bucket.scaled_at(at) + difference * bucket.scale).clamp(-bucket.most(), bucket.most());
+        let (before, owed) = (bucket.scaled_at(at), i128::from(actual) - i128::from(charged.1));
+        bucket.scaled = (before - owed * bucket.scale).clamp(-bucket.most(), bucket.most());
         bucket.at = bucket.at.max(at);
-        let state = self.put(bucket);
+        // Charged is what left the bucket, less any part of a token.
+        let left = i128::from(charged.1) * bucket.scale + before - bucket.scaled;
+        charged.1 = u64::try_from(left.div_euclid(bucket.scale)).expect("between what was charged and what was told");
+        let charged = charged.1;
+        self.pass(now);
+        let settled = Settled { charged, bucket: self.put(bucket) };
         self.pump();
-        Ok(state)
+        Ok(settled)
     }
 
     /// Nothing that needs this bucket starts before `duration` has passed.

@@ -4,6 +4,7 @@
 then `|`, then what it did: `+instant:id` a start, `!id:code` a failure, `=instant` the next timeout.
 """
 
+import math
 import random
 import sys
 from fractions import Fraction
@@ -98,8 +99,13 @@ class Recorder(Gate):
         self.record(f"cooldown {name} {duration}", lambda: super(Recorder, self).cooldown(name, duration))
 
     def settle_by(self, id, name, charged, actual):
-        words = f"settle {self.number(id)} {name} {actual}"
+        """Tells what is charged from now on: what left the bucket, in whole tokens."""
+        words, bucket = f"settle {self.number(id)} {name} {actual}", self.resources[name]
+        self._refill(bucket)
+        before = bucket.tokens
+        after = max(-bucket.burst, min(bucket.burst, before + charged - actual))
         self.record(words, lambda: super(Recorder, self).settle(name, charged - actual))
+        return charged + math.floor(before - after)
 
     def advance(self, to):
         self.record(f"advance {to}", lambda: super(Recorder, self).advance(to))
@@ -137,8 +143,7 @@ def random_history(seed):
             took = sorted(id for id in g.leases if id in charged)
             if took:
                 id, actual = rnd.choice(took), rnd.randint(0, 7)
-                g.settle_by(id, "t", charged[id], actual)
-                charged[id] = actual
+                charged[id] = g.settle_by(id, "t", charged[id], actual)
         elif op < 0.85:
             g.cooldown("t", rnd.randint(0, 2 * S))
         elif op < 0.86:
