@@ -1,10 +1,11 @@
 //! Step, commit, effect: facts are durable before anything that follows from them happens.
 use crate::error::StoreUnavailable;
 use crate::journal::Journal;
-use crate::orchestrator::{Options, Orchestrator};
+use crate::orchestrator::{Declarations, Options, Orchestrator};
 use crate::records::Fact;
 use crate::step::{Effect, Wake};
 use mirab_core::{SECOND, Time};
+use std::sync::Arc;
 
 /// While the store is unavailable it is tried again so often, in nanoseconds.
 pub const STORE_RETRY: u64 = SECOND / 2;
@@ -16,6 +17,8 @@ pub const STORE_RETRY: u64 = SECOND / 2;
 pub struct Driver<J: Journal> {
     journal: J,
     orchestrator: Orchestrator,
+    /// What is in memory only, as of the last commit: machines that are rebuilt start from it.
+    declared: Arc<Declarations>,
     /// False when the machines hold changes that were not stored, and could not be rebuilt yet.
     is_clean: bool,
     unavailable: Option<String>,
@@ -29,7 +32,8 @@ impl<J: Journal> Driver<J> {
     /// When the journal cannot be read.
     pub fn open(mut journal: J, options: Options, now: Time) -> Result<Self, J::Error> {
         let orchestrator = Orchestrator::restore(options, journal.load()?, now);
-        Ok(Self { journal, orchestrator, is_clean: true, unavailable: None, retry_at: now })
+        let declared = orchestrator.declarations();
+        Ok(Self { journal, orchestrator, declared, is_clean: true, unavailable: None, retry_at: now })
     }
 
     /// Puts one command to the machines. Its answer counts only once [`Driver::commit`] succeeded.
@@ -51,12 +55,13 @@ impl<J: Journal> Driver<J> {
             // Something harmless to write, to learn whether the store is back.
             step.facts.push(Fact::Counters(self.orchestrator.counters()));
         }
-        if step.facts.is_empty() {
-            return Ok(step.effects);
-        }
-        match self.journal.commit(&step.facts) {
+        let committed = match step.facts.is_empty() {
+            true => Ok(()),
+            false => self.journal.commit(&step.facts).inspect(|()| self.unavailable = None),
+        };
+        match committed {
             Ok(()) => {
-                self.unavailable = None;
+                self.declared = self.orchestrator.declarations();
                 Ok(step.effects)
             }
             Err(error) => {
@@ -67,12 +72,12 @@ impl<J: Journal> Driver<J> {
         }
     }
 
-    /// Drops the machines, whose changes were not stored, for new ones made from the journal. What is declared in memory stays.
+    /// Drops the machines, whose changes were not stored, for new ones made from the journal and what was declared before.
     fn rebuild(&mut self, now: Time) -> StoreUnavailable {
         self.retry_at = now.plus(STORE_RETRY);
         match self.journal.load() {
             Ok(stored) => {
-                self.orchestrator = Orchestrator::restore_declared(self.orchestrator.declarations(), stored, now);
+                self.orchestrator = Orchestrator::restore_declared(Arc::clone(&self.declared), stored, now);
                 self.is_clean = true;
             }
             Err(error) => self.unavailable = Some(error.to_string()),

@@ -1,6 +1,6 @@
 //! Serving directories: at start, and one more while the server runs.
 use crate::catalog::{self, Catalog, ServedProject};
-use crate::config::{ConfigError, ConfigFile, Declarations, Role};
+use crate::config::{ConfigError, ConfigFile, Role};
 use crate::discovery::{DiscoveryError, discover, specs};
 use crate::host::Host;
 use crate::loaded::{NamedDir, absolute, project_name};
@@ -58,6 +58,15 @@ impl Finder {
     }
 }
 
+/// A directory that was looked at.
+struct Looked {
+    project: ServedProject,
+    specs: Vec<FlowSpec>,
+    /// Its `mirab.toml`, when it was not served before, with the resources that only this one declares.
+    file: Option<ConfigFile>,
+    new: Vec<ResourceConfig>,
+}
+
 impl Projects {
     /// Serves one more directory, or looks anew at the flows of one that is served.
     pub async fn add(
@@ -69,18 +78,15 @@ impl Projects {
         let _one_at_a_time = self.adding.lock().await;
         let this = self.clone();
         let looked = tokio::task::spawn_blocking(move || this.look_at(&path)).await;
-        let (project, specs, declarations, new) = looked.map_err(refused)??;
+        let Looked { project, specs, file, new } = looked.map_err(refused)??;
         let record = ProjectRecord { name: project.name.clone(), path: project.dir.to_string_lossy().into_owned() };
-        let (catalog, served) = (self.catalog.clone(), project.clone());
         let told = host.call(move |orchestrator, now| {
             declare(orchestrator, now, &new)?;
-            let mut catalog = catalog::write(&catalog);
-            catalog.set_declarations(declarations);
-            catalog.put(served);
             serve(orchestrator, now, record, specs);
             Ok(())
         });
         told.await.map_err(AddError::Store)?.map_err(AddError::Config)?;
+        self.enter(&project, file);
         let mut table = supervisor.table();
         table.dirs.insert(project.name.clone(), project.dir.clone());
         table.outdate(&project.name);
@@ -89,30 +95,37 @@ impl Projects {
         Ok(project.shown())
     }
 
+    /// What is stored now is known to readers too. Limits may have changed since the directory was looked at.
+    fn enter(&self, project: &ServedProject, file: Option<ConfigFile>) {
+        let mut catalog = catalog::write(&self.catalog);
+        catalog.put(project.clone());
+        let mut declarations = catalog.declarations().clone();
+        // Should they be at odds by now, reading all files anew tells of it.
+        if file.is_some_and(|file| declarations.add(&file).is_ok()) {
+            catalog.set_declarations(declarations);
+        }
+    }
+
     /// All that takes its time, off the async threads.
-    fn look_at(
-        &self,
-        path: &Path,
-    ) -> Result<(ServedProject, Vec<FlowSpec>, Declarations, Vec<ResourceConfig>), AddError> {
+    fn look_at(&self, path: &Path) -> Result<Looked, AddError> {
         let dir = absolute(path).map_err(|error| AddError::Refused(error.to_string()))?;
         let known = catalog::read(&self.catalog)
             .projects()
             .find(|project| project.dir == dir)
             .map(|project| project.name.clone());
-        let mut declarations = catalog::read(&self.catalog).declarations().clone();
-        let (name, new) = match known {
+        let (name, file, new) = match known {
             // Its file was read at the start; changed totals are no business of a second look at its flows.
-            Some(name) => (name, Vec::new()),
+            Some(name) => (name, None, Vec::new()),
             None => {
                 let file = ConfigFile::read(&dir, Role::Further)?;
-                let name = project_name(&dir, &file)?;
-                (name, declarations.add(&file)?)
+                let new = catalog::read(&self.catalog).declarations().clone().add(&file)?;
+                (project_name(&dir, &file)?, Some(file), new)
             }
         };
         self.check_name(&name, &dir).map_err(AddError::Config)?;
         let found = self.finder.find(NamedDir { name, dir });
         let (project, specs) = found.map_err(|error| AddError::Refused(error.to_string()))?;
-        Ok((project, specs, declarations, new))
+        Ok(Looked { project, specs, file, new })
     }
 
     fn check_name(&self, name: &str, dir: &Path) -> Result<(), String> {

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::flow_spec::{FlowSpec, cap_name};
 use crate::records::{Fact, ProjectRecord};
 use mirab_core::{ClaimId, Refusal, ResourceConfig, Time, near_names};
+use std::sync::Arc;
 
 /// Total of a cap that was taken away: its name stays, because work that has or wants it may be there.
 const NO_CAP: u64 = 1 << 40;
@@ -26,13 +27,13 @@ impl Orchestrator {
     /// not be declared; their flows are served without runs.
     pub fn set_flows(&mut self, now: Time, project: &str, flows: Vec<FlowSpec>) -> Vec<Refusal> {
         let now = self.advance(now);
-        self.declared.flows.retain(|(of, _), _| of != project);
+        Arc::make_mut(&mut self.declared).flows.retain(|(of, _), _| of != project);
         let mut refused = Vec::new();
         for flow in flows {
             refused.extend(self.set_cap(now, &flow).err());
-            self.declared.flows.insert((project.to_owned(), flow.name.clone()), flow);
+            Arc::make_mut(&mut self.declared).flows.insert((project.to_owned(), flow.name.clone()), flow);
         }
-        self.declared.discovered.insert(project.to_owned());
+        Arc::make_mut(&mut self.declared).discovered.insert(project.to_owned());
         self.join_due_runs(now, project);
         self.line_up_parked(now, project);
         self.settle(now);

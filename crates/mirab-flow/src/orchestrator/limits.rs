@@ -3,6 +3,7 @@ use super::settle::GATE;
 use super::{DEFAULT_POOL, Orchestrator, SLOTS_SETTING};
 use crate::records::Fact;
 use mirab_core::{ClaimId, Limit, Refusal, ResourceConfig, ResourceView, Time, check_declared};
+use std::sync::Arc;
 
 impl Orchestrator {
     /// Sets how many runs may execute at once; gives what was set, which is at most `max_slots`. Stored.
@@ -13,7 +14,7 @@ impl Orchestrator {
             self.fact(Fact::Setting(SLOTS_SETTING.into(), slots.to_string()));
             if self.declared.options.slots_are_fixed {
                 // The setting counts again once no flag outranks it; until this host ends, what was set last does.
-                self.declared.options.slots = slots;
+                Arc::make_mut(&mut self.declared).options.slots = slots;
             }
         }
         self.settle(now);
@@ -36,8 +37,9 @@ impl Orchestrator {
         self.gate.declare(now, resource.clone())?;
         self.tell_limit(&resource.name);
         self.tell_unsatisfiable(now, &resource.name, resource.limit);
-        self.declared.options.resources.retain(|known| known.name != resource.name);
-        self.declared.options.resources.push(resource);
+        let resources = &mut Arc::make_mut(&mut self.declared).options.resources;
+        resources.retain(|known| known.name != resource.name);
+        resources.push(resource);
         self.settle(now);
         Ok(())
     }
@@ -52,7 +54,9 @@ impl Orchestrator {
         self.gate.set_limit(now, &name, limit)?;
         self.tell_limit(&name);
         self.tell_unsatisfiable(now, &name, limit);
-        if let Some(declared) = self.declared.options.resources.iter_mut().find(|declared| declared.name == name) {
+        if let Some(declared) =
+            Arc::make_mut(&mut self.declared).options.resources.iter_mut().find(|declared| declared.name == name)
+        {
             declared.limit = limit;
         }
         self.settle(now);
@@ -68,7 +72,7 @@ impl Orchestrator {
         let name = check_declared(name)?;
         self.gate.remove(now, &name)?;
         self.forget_declared(name.clone());
-        self.declared.options.resources.retain(|known| known.name != name);
+        Arc::make_mut(&mut self.declared).options.resources.retain(|known| known.name != name);
         self.settle(now);
         Ok(())
     }

@@ -28,6 +28,7 @@ use crate::task_run::TaskRun;
 use crate::timers::Timers;
 use mirab_core::{ClaimId, Fence, Gate, ResourceConfig, SECOND, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub use create::{Created, NewRun};
 pub use lease::{Leased, TakeLease};
@@ -65,7 +66,7 @@ pub struct Options {
     pub cancel_grace: u64,
 }
 
-/// What is declared in memory only, and stays when the machines are rebuilt from the store.
+/// What is declared in memory only: machines that are rebuilt from the store get it as it was when something was stored last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declarations {
     /// With the limits as they are now.
@@ -78,7 +79,8 @@ pub struct Declarations {
 
 /// All live work, and the gate that decides what may start.
 pub struct Orchestrator {
-    declared: Declarations,
+    /// Shared with the driver, and copied when it changes.
+    declared: Arc<Declarations>,
     gate: Gate,
     /// The latest instant that was given: time does not run backwards here.
     now: Time,
@@ -141,8 +143,8 @@ impl Orchestrator {
 
     /// What must be given to a new orchestrator besides what is stored.
     #[must_use]
-    pub fn declarations(&self) -> Declarations {
-        self.declared.clone()
+    pub fn declarations(&self) -> Arc<Declarations> {
+        Arc::clone(&self.declared)
     }
 
     /// The gate, for reading.

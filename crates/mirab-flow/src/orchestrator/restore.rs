@@ -10,17 +10,18 @@ use crate::step::Wake;
 use crate::task_run::TaskRun;
 use mirab_core::{ClaimId, Ended, Gate, GateOptions, Limit, ResourceConfig, StoredLease, Time};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl Orchestrator {
     /// Takes up what is stored: leases hold their units for one more life, waiting work is in line at its old places.
     #[must_use]
     pub fn restore(options: Options, stored: Stored, now: Time) -> Self {
-        Self::restore_declared(Declarations { options, ..Declarations::default() }, stored, now)
+        Self::restore_declared(Arc::new(Declarations { options, ..Declarations::default() }), stored, now)
     }
 
     /// The same with the flows that are known already.
     #[must_use]
-    pub fn restore_declared(declared: Declarations, mut stored: Stored, now: Time) -> Self {
+    pub fn restore_declared(declared: Arc<Declarations>, mut stored: Stored, now: Time) -> Self {
         let mut this = Self::empty(declared, &stored, now);
         let resources = this.resources_for(&stored);
         this.gate.withhold_starts();
@@ -41,7 +42,7 @@ impl Orchestrator {
         this
     }
 
-    fn empty(declared: Declarations, stored: &Stored, now: Time) -> Self {
+    fn empty(declared: Arc<Declarations>, stored: &Stored, now: Time) -> Self {
         let gate = Gate::new(gate_options(&declared.options));
         let mut this = Self {
             declared,

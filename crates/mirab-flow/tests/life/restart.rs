@@ -122,7 +122,7 @@ fn an_empty_store_has_nothing_to_say() {
 fn a_run_of_a_project_that_is_not_served_any_more_waits_without_holding_anything() {
     let mut world = World::new(4, &[semaphore("db", 1)], vec![spec()]);
     let id = world.submit("nightly");
-    let options = world.o().declarations().options;
+    let options = world.o().declarations().options.clone();
     let stored = world.driver.journal().stored();
     let mut o = mirab_flow::Orchestrator::restore(options, stored, world.now);
     o.handle_timeout(world.now.plus(seconds(5)));

@@ -46,6 +46,27 @@ fn the_whole_group_is_refused_and_its_numbers_are_used_again() {
 }
 
 #[test]
+fn a_limit_that_cannot_be_stored_is_in_force_at_no_time() {
+    let mut world =
+        World::new(4, &[semaphore("db", 0)], vec![FlowSpec { needs: owned(&[("db", 1)]), ..flow("nightly") }]);
+    let ids = [world.submit("nightly"), world.submit("nightly")];
+    world.driver.journal_mut().failing_commits = 1;
+    let raised = world.try_run(|o, now| {
+        o.declare(now, semaphore("new", 1)).unwrap();
+        o.declare(now, semaphore("db", 2)).unwrap();
+        o.set_flows(now, PROJECT, vec![]);
+    });
+    assert!(raised.is_err());
+    // The store is back for whatever comes next: it must not carry out what was refused.
+    world.pass(STORE_RETRY);
+    assert_eq!((world.driver.unavailable(), ids.map(|id| world.state(id))), (None, [State::Waiting; 2]));
+    assert!(world.o().gate().resource("new").is_none());
+    assert_eq!(world.o().flows().count(), 1);
+    world.run(|o, now| o.declare(now, semaphore("db", 2))).unwrap();
+    assert_eq!(ids.map(|id| world.state(id)), [State::Pending; 2]);
+}
+
+#[test]
 fn a_group_is_one_commit() {
     let mut world = world();
     let (commits, now) = (world.driver.journal().commits, world.now);
