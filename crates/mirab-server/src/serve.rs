@@ -194,14 +194,14 @@ impl Starting {
         let supervisor = runtime.block_on(Supervisor::start(host.clone(), wakers.clone(), launcher, table, orders));
         let catalog = Arc::new(RwLock::new(catalog));
         let (stop, stopping) = watch::channel(false);
-        let limits = Limits { catalog: catalog.clone(), home: self.home.dir().to_owned(), editing: Arc::default() };
-        runtime.spawn(limits.clone().watch(host.clone(), stopping.clone()));
+        let limits = Limits::new(host.clone(), catalog.clone(), self.home.dir().to_owned());
+        runtime.spawn(limits.clone().watch(stopping.clone()));
         let app = App {
             host: host.clone(),
             reader,
             wakers,
             supervisor: supervisor.clone(),
-            limits: limits.clone(),
+            limits,
             projects: Projects { catalog: catalog.clone(), finder: self.finder, adding: Arc::default() },
             catalog,
             max_engines_ceiling: self.loaded.settings.max_engines_ceiling,

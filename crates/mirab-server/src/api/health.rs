@@ -30,9 +30,10 @@ pub(crate) async fn get(State(app): State<App>) -> (StatusCode, Json<wire::Healt
     (status, Json(health))
 }
 
-/// Engines that fail at start do not make the server ill, but someone should know.
+/// Engines that fail at start, and files that cannot be used, do not make the server ill, but someone should know.
 fn troubles(app: &App) -> Option<String> {
     let table = app.supervisor.table();
-    let all: Vec<String> = table.troubles().map(|(project, why)| engines_fail(project, why)).collect();
+    let engines = table.troubles().map(|(project, why)| engines_fail(project, why));
+    let all: Vec<String> = engines.chain(app.limits.trouble()).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }

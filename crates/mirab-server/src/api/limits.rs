@@ -5,11 +5,11 @@ use super::problem::{ApiError, ApiResult};
 use super::resources;
 use crate::catalog;
 use crate::config::describe;
-use crate::limits::{Edit, EditError};
+use crate::limits::{EditError, Wanted};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use mirab_core::{DEFAULT_SHARD, Limit, Match, ResourceConfig, check_declared};
+use mirab_core::{Match, ResourceConfig, check_declared};
 use mirab_wire as wire;
 
 /// Declare a resource, or give one another limit
@@ -25,9 +25,7 @@ pub(crate) async fn put(
     Segment(name): Segment<String>,
     Body(change): Body<wire::ResourceChange>,
 ) -> ApiResult<Json<wire::ResourceDetail>> {
-    let name = check_declared(&name)?;
-    let config = config_of(&name, &change)?;
-    set(app, config).await
+    change_to(app, Wanted::whole(&name, &change)?).await
 }
 
 /// Change a limit
@@ -43,15 +41,7 @@ pub(crate) async fn patch(
     Segment(name): Segment<String>,
     Body(change): Body<wire::ResourceChange>,
 ) -> ApiResult<Json<wire::ResourceDetail>> {
-    let name = check_declared(&name)?;
-    let known = catalog::read(&app.catalog).declarations().get(&name);
-    let Some(known) = known else {
-        // The gate's own words, with the nearest names.
-        let refused = app.host.query(move |orchestrator, _| orchestrator.check_removal(&name).err()).await?;
-        return Err(refused.map_or_else(|| ApiError::not_found("nothing declares it in a file".into()), ApiError::from));
-    };
-    let config = config_of(&name, &completed(change, &known))?;
-    set(app, config).await
+    change_to(app, Wanted::fields(&name, change)?).await
 }
 
 /// Take a resource away
@@ -63,8 +53,7 @@ pub(crate) async fn patch(
     (status = "default", description = "A problem", body = wire::Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn delete(State(app): State<App>, Segment(name): Segment<String>) -> ApiResult<StatusCode> {
-    let name = check_declared(&name)?;
-    app.limits.edit(&app.host, Edit::Remove(name)).await?;
+    app.limits.change(Wanted::gone(&name)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -107,51 +96,10 @@ fn in_words(how: Match) -> String {
     }
 }
 
-async fn set(app: App, config: ResourceConfig) -> ApiResult<Json<wire::ResourceDetail>> {
-    let name = config.name.clone();
-    app.limits.edit(&app.host, Edit::Set(config)).await?;
+async fn change_to(app: App, wanted: Wanted) -> ApiResult<Json<wire::ResourceDetail>> {
+    let name = wanted.name().to_owned();
+    app.limits.change(wanted).await?;
     resources::get(State(app), Segment(name)).await
-}
-
-/// What is left out is taken from what is declared.
-fn completed(change: wire::ResourceChange, known: &ResourceConfig) -> wire::ResourceChange {
-    let shard = Some(change.shard.unwrap_or_else(|| known.shard.clone()));
-    let to_bucket = change.kind.as_deref() == Some("token_bucket") || change.rate.is_some() || change.burst.is_some();
-    match known.limit {
-        Limit::TokenBucket { rate, burst } if change.permits.is_none() => wire::ResourceChange {
-            rate: Some(change.rate.unwrap_or_else(|| rate.as_f64())),
-            burst: Some(change.burst.unwrap_or(burst)),
-            shard,
-            ..change
-        },
-        Limit::Semaphore { permits } if !to_bucket => {
-            wire::ResourceChange { permits: Some(change.permits.unwrap_or(permits)), shard, ..change }
-        }
-        _ => wire::ResourceChange { shard, ..change },
-    }
-}
-
-fn config_of(name: &str, change: &wire::ResourceChange) -> ApiResult<ResourceConfig> {
-    let wrong = |why: String| ApiError::from(mirab_core::Refusal::invalid(name, why));
-    let config = match (change.kind.as_deref(), change.permits, change.rate, change.burst) {
-        (Some("semaphore") | None, Some(permits), None, None) => ResourceConfig::semaphore(name, permits),
-        (Some("token_bucket") | None, None, Some(rate), Some(burst)) => {
-            ResourceConfig::token_bucket(name, rate, burst)?
-        }
-        (Some(kind), ..) if kind != "semaphore" && kind != "token_bucket" => {
-            return Err(wrong(format!("kind is {kind:?}, expected \"semaphore\" or \"token_bucket\"")));
-        }
-        _ => {
-            return Err(wrong(
-                "expected permits for a semaphore, or rate and burst for a token bucket, and not of both".into(),
-            ));
-        }
-    };
-    match change.shard.as_deref().map(str::trim) {
-        Some("") => Err(wrong("the shard is empty, expected a name, or no shard at all".into())),
-        Some(shard) => Ok(config.in_shard(shard)),
-        None => Ok(config.in_shard(DEFAULT_SHARD)),
-    }
 }
 
 impl From<EditError> for ApiError {

@@ -95,6 +95,23 @@ fn fresh(config: &ResourceConfig) -> Value {
 }
 
 fn fill(table: &mut dyn TableLike, config: &ResourceConfig) {
+    // The space before the closing brace belongs to whichever value is the last.
+    let space = last_value(table).and_then(|last| {
+        let space = last.decor().suffix()?.as_str().filter(|space| space.chars().all(|c| c == ' '))?.to_owned();
+        last.decor_mut().set_suffix("");
+        Some(space)
+    });
+    fill_in(table, config);
+    if let (Some(space), Some(last)) = (space, last_value(table)) {
+        last.decor_mut().set_suffix(space);
+    }
+}
+
+fn last_value(table: &mut dyn TableLike) -> Option<&mut Value> {
+    table.iter_mut().last().and_then(|(_, item)| item.as_value_mut())
+}
+
+fn fill_in(table: &mut dyn TableLike, config: &ResourceConfig) {
     match config.limit {
         Limit::Semaphore { permits } => {
             put(table, "kind", Value::from("semaphore"));
@@ -113,8 +130,12 @@ fn fill(table: &mut dyn TableLike, config: &ResourceConfig) {
             table.remove("permits");
         }
     }
-    if config.shard != DEFAULT_SHARD {
-        put(table, "shard", Value::from(config.shard.as_str()));
+    let shard = table.get("shard").and_then(Item::as_str).map_or(DEFAULT_SHARD, str::trim);
+    if shard != config.shard {
+        match config.shard == DEFAULT_SHARD {
+            true => _ = table.remove("shard"),
+            false => put(table, "shard", Value::from(config.shard.as_str())),
+        }
     }
 }
 
@@ -137,7 +158,7 @@ fn put(table: &mut dyn TableLike, key: &str, mut value: Value) {
     }
 }
 
-/// TOML counts up to 2^63 - 1.
+/// TOML counts up to 2^63 - 1; more than that is refused before.
 fn whole(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)
 }
@@ -181,6 +202,32 @@ burst = 50
         changed(&bucket("slow", 7, 1, 10), "rate = 5,", "rate = 7,");
         changed(&bucket("eu/api", 25, 1, 60), "burst = 50", "burst = 60");
         changed(&ResourceConfig::semaphore("gpu", 4), "", "");
+    }
+
+    #[test]
+    fn a_kind_can_be_another() {
+        changed(
+            &bucket("db", 1, 2, 3),
+            "= 4                #",
+            "= { kind = \"token_bucket\", rate = 0.5, burst = 3 }                #",
+        );
+        changed(&bucket("gpu", 1, 2, 3), "\"semaphore\", permits = 4 }", "\"token_bucket\", rate = 0.5, burst = 3 }");
+        changed(
+            &ResourceConfig::semaphore("api", 3),
+            "\"token_bucket\", rate = 50.0, burst = 1_00 }",
+            "\"semaphore\", permits = 3 }",
+        );
+    }
+
+    #[test]
+    fn a_shard_comes_and_goes() {
+        let eu = |permits| ResourceConfig::semaphore("gpu", permits).in_shard("eu");
+        changed(&eu(4), "permits = 4 }", "permits = 4, shard = \"eu\" }");
+        let text = set_resource(FILE, &eu(4)).unwrap();
+        assert_eq!(set_resource(&text, &ResourceConfig::semaphore("gpu", 4)).unwrap(), FILE);
+        let explicit = "[resources]\na = { kind = \"semaphore\", permits = 1, shard = \"default\" }\n";
+        let changed = set_resource(explicit, &ResourceConfig::semaphore("a", 2)).unwrap();
+        assert_eq!(changed, explicit.replace('1', "2"));
     }
 
     #[test]

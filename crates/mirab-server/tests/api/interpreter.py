@@ -28,6 +28,9 @@ def discover(directory: str, answer: str) -> None:
         sys.exit("Traceback\n  in flows.py\nSyntaxError: bad")
     if os.path.exists(os.path.join(directory, "no-package")):
         sys.exit("/usr/bin/python3: No module named mirab")
+    edited = pathlib.Path(directory, "edit-while-starting")
+    if edited.exists():
+        edited.replace(pathlib.Path(directory, "mirab.toml"))
     shutil.copy(os.path.join(directory, "flows.json"), answer)
 
 

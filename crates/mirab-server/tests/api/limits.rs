@@ -1,5 +1,5 @@
 //! Limits that change while work runs.
-use super::harness::{code, flow, problem, server, until};
+use super::harness::{World, code, flow, problem, server, until};
 use mirab_wire::ResourceChange;
 use serde_json::json;
 
@@ -169,4 +169,109 @@ fn a_key_is_repeated_with_names_that_hold_parameters() {
     assert_eq!(first.needs["api:acme"], 3);
     assert_eq!(server.create(request("acme")).unwrap().id, first.id);
     assert_eq!(code(server.create(request("zeta"))), "BadRequest");
+}
+
+#[test]
+fn a_replaced_declaration_leaves_its_shard() {
+    let (world, server) =
+        server("[resources]\napi = { kind = \"semaphore\", permits = 2, shard = \"eu\" }  # far\n", &[]);
+    assert_eq!(server.client.resource("api").unwrap().resource.shard, "eu");
+    let here = server.client.put_resource("api", &permits(2)).unwrap().resource;
+    assert_eq!((here.shard.as_str(), here.permits), ("default", Some(2)));
+    assert_eq!(server.client.resolve("api").unwrap().declared_as, "api");
+    let text = std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap();
+    assert!(text.contains("api = { kind = \"semaphore\", permits = 2 }  # far"), "{text}");
+    // And moves to another one, where this gate does not count it.
+    let there = ResourceChange { shard: Some("us".into()), ..permits(3) };
+    assert_eq!(server.client.patch_resource("api", &there).unwrap().resource.shard, "us");
+    assert_eq!(code(server.client.resolve("api")), "ResourceOnOtherShard");
+}
+
+#[test]
+fn a_limit_that_cannot_be_stored_is_not_in_force() {
+    // Names so long that the leases of eight runs need more pages than the store has.
+    let names: Vec<String> = (0..12).map(|number| format!("{number:03}{}", "n".repeat(190))).collect();
+    let needs: serde_json::Map<String, serde_json::Value> =
+        names.iter().map(|name| (name.clone(), json!(1))).chain([("db".to_owned(), json!(1))]).collect();
+    let lines: Vec<String> = names.iter().map(|name| format!("{name} = 100")).collect();
+    let config = format!("[resources]\ndb = 0\n{}\n", lines.join("\n"));
+    let (world, server) = server(&config, &[flow("wide", json!({"resources": needs}))]);
+    let runs: Vec<u64> = (0..8).map(|_| server.submit("wide").id).collect();
+    server.running.page_limit().set(Some(1));
+    let before = std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap();
+    assert_eq!(code(server.client.patch_resource("db", &permits(8))), "StoreUnavailable");
+    assert_eq!(std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap(), before);
+    server.running.page_limit().set(None);
+    until("the store to be back", || Some(server.client.health().unwrap()).filter(|health| health.status == "ok"));
+    assert_eq!(server.client.resource("db").unwrap().resource.permits, Some(0));
+    assert!(runs.iter().all(|id| server.run(*id).state == "AwaitingResource"));
+    server.client.patch_resource("db", &permits(8)).unwrap();
+    assert!(runs.iter().all(|id| server.run(*id).state == "Pending"));
+}
+
+#[test]
+fn changes_of_two_fields_at_once_lose_neither() {
+    let (_world, server) = server(CONFIG, &[]);
+    let url = server.running.url().to_owned();
+    for round in 1..=30_u32 {
+        let change = |change: ResourceChange| {
+            let client = mirab_client::Client::at(&url, None);
+            std::thread::spawn(move || client.patch_resource("api", &change).unwrap())
+        };
+        let rate = change(ResourceChange { rate: Some(f64::from(round)), ..ResourceChange::default() });
+        let burst = change(ResourceChange { burst: Some(u64::from(round) + 10), ..ResourceChange::default() });
+        rate.join().unwrap();
+        burst.join().unwrap();
+        let now = server.client.resource("api").unwrap().resource;
+        assert_eq!((now.rate, now.burst), (Some(f64::from(round)), Some(u64::from(round) + 10)));
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_and_nothing_changes() {
+    let (world, server) = server(CONFIG, &[]);
+    // What would be renamed to the file cannot be made, whoever runs the test.
+    std::fs::create_dir(world.path("shop/mirab.toml.new")).unwrap();
+    let before = std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap();
+    let refused = problem(server.client.patch_resource("db", &permits(7)));
+    assert_eq!(refused.code, "InvalidConfig");
+    assert!(refused.detail.contains("cannot be written") && refused.detail.contains("nothing was changed"));
+    assert_eq!(server.client.resource("db").unwrap().resource.permits, Some(2));
+    assert_eq!(std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap(), before);
+}
+
+#[test]
+fn more_than_a_file_can_say_is_refused() {
+    let (world, server) = server(CONFIG, &[]);
+    assert_eq!(code(server.client.put_resource("db", &permits(u64::MAX))), "InvalidResource");
+    let bucket = ResourceChange { burst: Some(u64::MAX), ..ResourceChange::default() };
+    assert_eq!(code(server.client.patch_resource("api", &bucket)), "InvalidResource");
+    assert!(!world.path("home/mirab.toml").exists());
+}
+
+#[test]
+fn health_tells_of_a_file_that_cannot_be_used_until_it_is_mended() {
+    let (world, server) = server(CONFIG, &[]);
+    let path = world.path("shop/mirab.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let detail = || server.client.health().unwrap().detail;
+    let told = || detail().filter(|detail| detail.contains("shop/mirab.toml:"));
+    std::fs::write(&path, text.replace("db = 2", "db = -3")).unwrap();
+    let told = until("health to tell of it", told);
+    assert!(told.contains("limits stay as they were"), "{told}");
+    assert_eq!(server.client.resource("db").unwrap().resource.permits, Some(2));
+    std::fs::write(&path, text).unwrap();
+    until("health to forget it", || detail().is_none_or(|detail| !detail.contains("mirab.toml")).then_some(()));
+}
+
+#[test]
+fn what_was_edited_while_the_server_started_is_seen() {
+    let world = World::new(CONFIG, &[]).engines(8);
+    let path = world.path("shop/mirab.toml");
+    // The fake interpreter, which looks for flows once the files are read, edits the file.
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(world.path("shop/edit-while-starting"), text.replace("db = 2", "db = 6")).unwrap();
+    let server = world.start();
+    let changed = || server.client.resource("db").unwrap().resource.permits.filter(|permits| *permits == 6);
+    until("the edit is seen", changed);
 }

@@ -1,0 +1,27 @@
+//! What the machines must be told to go by other declarations.
+use crate::config::Declarations;
+use mirab_core::{Refusal, ResourceConfig, Time};
+use mirab_flow::Orchestrator;
+
+/// From what is in force to what the files say.
+pub(super) struct Difference {
+    gone: Vec<String>,
+    set: Vec<ResourceConfig>,
+}
+
+impl Difference {
+    pub fn between(known: &Declarations, declared: &Declarations) -> Self {
+        let (from, to) = (known.configs(), declared.configs());
+        // What moves to another shard goes and comes.
+        let stays = |old: &&ResourceConfig| to.iter().any(|new| new.name == old.name && new.shard == old.shard);
+        let gone = from.iter().filter(|old| !stays(old)).map(|old| old.name.clone()).collect();
+        Self { gone, set: to.iter().filter(|config| !from.contains(config)).cloned().collect() }
+    }
+
+    /// All of it, or nothing when something that is to go is still in use.
+    pub fn make(self, orchestrator: &mut Orchestrator, now: Time) -> Result<(), Refusal> {
+        self.gone.iter().try_for_each(|name| orchestrator.check_removal(name))?;
+        self.gone.iter().try_for_each(|name| orchestrator.remove_resource(now, name))?;
+        self.set.into_iter().try_for_each(|config| orchestrator.declare(now, config))
+    }
+}
