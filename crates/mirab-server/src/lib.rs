@@ -38,6 +38,7 @@ pub use check::{Finding, check};
 pub use config::ConfigError;
 pub use discovery::DiscoveryError;
 pub use home::HomeError;
+pub use limits::{Offline, OfflineError};
 pub use running::Running;
 pub use serve::{ServeOptions, serve, start};
 pub use serve_error::ServeError;

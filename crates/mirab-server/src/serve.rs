@@ -18,7 +18,7 @@ use crate::serve_error::ServeError;
 use crate::supervisor::{self, Supervisor};
 use crate::wakers::Wakers;
 use mirab_core::SECOND;
-use mirab_flow::{Driver, FlowSpec, Journal, Options, ProjectRecord, StoreUnavailable};
+use mirab_flow::{Driver, FlowSpec, Journal, Options, ProjectRecord, StoreUnavailable, Stored};
 use mirab_store::{PageLimit, Reader, SqliteStore};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -77,7 +77,7 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(&Running)) -> Result<u64,
 pub fn start(options: ServeOptions) -> Result<Running, ServeError> {
     let home = Home::open(&options.home)?;
     let mut store = SqliteStore::open(home.store_path())?;
-    let implicit = with_unfinished(&options.dirs, &mut store)?;
+    let implicit = with_unfinished(&options.dirs, &store.load()?);
     let given = Given { host: options.host.clone(), port: options.port, max_engines: options.max_engines };
     let loaded = Loaded::read(&options.dirs, &implicit, home.dir(), &given)?;
     let listener = listen(&loaded.settings.host, loaded.settings.port)?;
@@ -90,8 +90,7 @@ pub fn start(options: ServeOptions) -> Result<Running, ServeError> {
 }
 
 /// Directories that are not named this time, but have work that has not ended, are served all the same.
-fn with_unfinished(dirs: &[PathBuf], store: &mut SqliteStore) -> Result<Vec<PathBuf>, ServeError> {
-    let stored = store.load()?;
+pub(crate) fn with_unfinished(dirs: &[PathBuf], stored: &Stored) -> Vec<PathBuf> {
     let unfinished: BTreeSet<&str> = stored.runs.iter().map(|run| run.project.as_str()).collect();
     let mut all = Vec::new();
     for project in stored.projects.iter().filter(|project| unfinished.contains(project.name.as_str())) {
@@ -110,7 +109,7 @@ fn with_unfinished(dirs: &[PathBuf], store: &mut SqliteStore) -> Result<Vec<Path
             );
         }
     }
-    Ok(all)
+    all
 }
 
 fn listen(host: &str, port: u16) -> Result<TcpListener, ServeError> {

@@ -46,6 +46,14 @@ pub struct ResourceChange {
     pub shard: Option<String>,
 }
 
+impl ResourceChange {
+    /// Is it all that a new resource needs?
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.permits.is_some() || (self.rate.is_some() && self.burst.is_some())
+    }
+}
+
 /// Answer of `GET /api/resources/{name}/resolve`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Resolution {

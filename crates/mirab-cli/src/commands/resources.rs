@@ -5,7 +5,10 @@ use crate::output::clean;
 use crate::session::Session;
 use crate::table::Table;
 use crate::when::now;
+use mirab_client::{Client, ClientError};
+use mirab_server::{Offline, OfflineError, ServeError};
 use mirab_wire::{Resource, ResourceChange, ResourceDetail};
+use std::path::Path;
 
 /// List resources and their use, or one of them with who holds it
 #[derive(Debug, clap::Args)]
@@ -19,7 +22,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Declare a resource, or give one another limit; written to the file that declares it
+    /// Declare a resource, or give one another limit; written to the file that declares it, also while no server runs
     Set(Set),
     /// Take a resource away that nobody holds or waits for
     Delete {
@@ -63,24 +66,58 @@ pub(crate) fn execute(args: &Args, session: &mut Session) -> Result<Exit, Failur
 
 /// What is left out of a known resource stays; a new one needs all that its kind needs.
 fn change(set: &Set, session: &mut Session) -> Result<Exit, Failure> {
-    let (permits, rate, burst, shard) = (set.permits, set.rate, set.burst, set.shard.clone());
-    let change = ResourceChange { kind: None, permits, rate, burst, shard };
-    let client = session.client()?;
-    let is_whole = permits.is_some() || (rate.is_some() && burst.is_some());
-    let is_known = || client.resources().map(|all| all.resources.iter().any(|known| known.declared_as == set.name));
-    let detail = match is_whole && !is_known()? {
-        true => client.put_resource(&set.name, &change)?,
-        false => client.patch_resource(&set.name, &change)?,
-    };
+    let Set { name, permits, rate, burst, shard } = set;
+    let change = ResourceChange { kind: None, permits: *permits, rate: *rate, burst: *burst, shard: shard.clone() };
+    let detail =
+        with_or_without_server(session, |client| put(client, name, &change), |files| files.set(name, change.clone()))?;
     tell(&detail, session)
 }
 
+fn put(client: &Client, name: &str, change: &ResourceChange) -> mirab_client::Result<ResourceDetail> {
+    match client.patch_resource(name, change) {
+        Err(ClientError::Problem(problem)) if change.is_whole() && problem.code == "UnknownResource" => {
+            client.put_resource(name, change)
+        }
+        changed => changed,
+    }
+}
+
 fn delete(name: &str, session: &mut Session) -> Result<Exit, Failure> {
-    session.client()?.delete_resource(name)?;
+    with_or_without_server(session, |client| client.delete_resource(name), |files| files.delete(name))?;
     if !session.out.json {
         session.out.line(format!("{} is declared no more", clean(name)))?;
     }
     Ok(Exit::Success)
+}
+
+/// Asks the server of the home. Where there is none, the home is held and the files are changed.
+fn with_or_without_server<R>(
+    session: &Session,
+    ask: impl Fn(&Client) -> mirab_client::Result<R>,
+    edit: impl FnOnce(Offline) -> Result<R, OfflineError>,
+) -> Result<R, Failure> {
+    let home = session.home()?;
+    let ask = || Client::of_home(&home).and_then(|client| ask(&client));
+    match ask() {
+        Err(ClientError::NoServer { .. } | ClientError::Unreachable { .. }) => {}
+        answered => return Ok(answered?),
+    }
+    match Offline::open(home.path(), Path::new(".")) {
+        // One that was just starting answers by now, one that is stuck does not.
+        Err(OfflineError::SetUp(ServeError::AlreadyServing { .. })) => Ok(ask()?),
+        opened => {
+            let edited = opened.and_then(edit).map_err(offline_failure)?;
+            eprintln!("note: no server is running on this home: the file was changed, and counts from the next start");
+            Ok(edited)
+        }
+    }
+}
+
+fn offline_failure(error: OfflineError) -> Failure {
+    match error {
+        OfflineError::SetUp(error) => super::serve::refused(error),
+        OfflineError::Refused(problem) => ClientError::Problem(problem).into(),
+    }
 }
 
 fn resolve(name: &str, session: &mut Session) -> Result<Exit, Failure> {

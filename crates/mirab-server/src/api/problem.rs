@@ -105,6 +105,18 @@ impl ApiError {
         Self { code: "Unauthorized", detail: detail.into() }
     }
 
+    /// As it goes over the wire.
+    pub fn into_problem(self) -> Problem {
+        let status = status_of(self.code);
+        Problem {
+            kind: "about:blank".into(),
+            title: status.canonical_reason().unwrap_or_default().into(),
+            status: status.as_u16(),
+            code: self.code.into(),
+            detail: self.detail,
+        }
+    }
+
     /// The server went wrong; what exactly is for its log.
     pub fn internal(why: &impl std::fmt::Display) -> Self {
         tracing::error!("a request failed: {why}");
@@ -138,15 +150,7 @@ impl From<StoreError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let status = status_of(self.code);
-        let problem = Problem {
-            kind: "about:blank".into(),
-            title: status.canonical_reason().unwrap_or_default().into(),
-            status: status.as_u16(),
-            code: self.code.into(),
-            detail: self.detail,
-        };
-        let mut response = (status, Json(problem)).into_response();
+        let mut response = (status_of(self.code), Json(self.into_problem())).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         response
     }

@@ -3,7 +3,8 @@ use super::App;
 use super::convert;
 use super::extract::Segment;
 use super::problem::{ApiError, ApiResult};
-use crate::catalog::{self, Catalog};
+use crate::catalog;
+use crate::config::Declarations;
 use crate::near::did_you_mean;
 use axum::Json;
 use axum::extract::State;
@@ -22,7 +23,8 @@ const SHOWN_WAITERS: usize = 100;
 ))]
 pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<wire::ResourceList>> {
     let catalog = app.catalog.clone();
-    let resources = app.host.query(move |orchestrator, _| all(orchestrator, &catalog::read(&catalog))).await?;
+    let resources =
+        app.host.query(move |orchestrator, _| all(orchestrator, catalog::read(&catalog).declarations())).await?;
     Ok(Json(wire::ResourceList { resources }))
 }
 
@@ -38,20 +40,28 @@ pub(crate) async fn get(
     State(app): State<App>,
     Segment(name): Segment<String>,
 ) -> ApiResult<Json<wire::ResourceDetail>> {
-    // The product's own names cannot be declared, but they can be looked at.
-    let name = check_declared(&name).unwrap_or(name);
     let catalog = app.catalog.clone();
-    let detail = app.host.query(move |orchestrator, _| {
-        let all = all(orchestrator, &catalog::read(&catalog));
-        let Some(resource) = all.iter().find(|resource| resource.name == name).cloned() else {
-            return Err(not_there(orchestrator, &name, &all));
-        };
-        let gate = orchestrator.gate();
-        let holders = gate.holders(&name).into_iter().map(|lease| convert::holder(orchestrator, lease)).collect();
-        let first_waiters = gate.first_waiters(&name, SHOWN_WAITERS).into_iter().map(|id| id.0).collect();
-        Ok(wire::ResourceDetail { resource, holders, first_waiters })
-    });
-    detail.await?.map(Json)
+    let query =
+        move |orchestrator: &Orchestrator, _| detail(orchestrator, catalog::read(&catalog).declarations(), &name);
+    app.host.query(query).await?.map(Json)
+}
+
+/// A resource with its holders and first waiters.
+pub(crate) fn detail(
+    orchestrator: &Orchestrator,
+    declarations: &Declarations,
+    name: &str,
+) -> ApiResult<wire::ResourceDetail> {
+    // The product's own names cannot be declared, but they can be looked at.
+    let name = check_declared(name).unwrap_or_else(|_| name.to_owned());
+    let all = all(orchestrator, declarations);
+    let Some(resource) = all.iter().find(|resource| resource.name == name).cloned() else {
+        return Err(not_there(orchestrator, &name, &all));
+    };
+    let gate = orchestrator.gate();
+    let holders = gate.holders(&name).into_iter().map(|lease| convert::holder(orchestrator, lease)).collect();
+    let first_waiters = gate.first_waiters(&name, SHOWN_WAITERS).into_iter().map(|id| id.0).collect();
+    Ok(wire::ResourceDetail { resource, holders, first_waiters })
 }
 
 fn not_there(orchestrator: &Orchestrator, name: &str, all: &[wire::Resource]) -> ApiError {
@@ -66,10 +76,9 @@ fn not_there(orchestrator: &Orchestrator, name: &str, all: &[wire::Resource]) ->
     ApiError::not_found(detail)
 }
 
-fn all(orchestrator: &Orchestrator, catalog: &Catalog) -> Vec<wire::Resource> {
-    let declarations = catalog.declarations();
+fn all(orchestrator: &Orchestrator, declarations: &Declarations) -> Vec<wire::Resource> {
     let mut all: Vec<wire::Resource> =
-        orchestrator.resources().into_iter().map(|view| resource(view, catalog)).collect();
+        orchestrator.resources().into_iter().map(|view| resource(view, declarations)).collect();
     for declared in declarations.iter() {
         let config = &declared.config;
         // Patterns, and what belongs to other shards, have no units of their own here.
@@ -90,12 +99,12 @@ fn all(orchestrator: &Orchestrator, catalog: &Catalog) -> Vec<wire::Resource> {
     all
 }
 
-fn resource(view: ResourceView, catalog: &Catalog) -> wire::Resource {
+fn resource(view: ResourceView, declarations: &Declarations) -> wire::Resource {
     wire::Resource {
         used: view.used,
         free: view.free,
         waiters: view.waiters,
-        origin: catalog.declarations().origin(&view.declared_as),
+        origin: declarations.origin(&view.declared_as),
         declared_as: view.declared_as,
         ..limits(&view.name, &view.limit)
     }

@@ -7,7 +7,9 @@ mod files;
 #[cfg(test)]
 mod files_tests;
 mod live;
+mod offline;
 mod wanted;
 
 pub(crate) use live::Limits;
+pub use offline::{Offline, OfflineError};
 pub(crate) use wanted::{EditError, Wanted};

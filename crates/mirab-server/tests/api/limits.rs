@@ -1,5 +1,6 @@
 //! Limits that change while work runs.
 use super::harness::{World, code, flow, problem, server, until};
+use mirab_server::{Offline, OfflineError};
 use mirab_wire::ResourceChange;
 use serde_json::json;
 
@@ -274,4 +275,25 @@ fn what_was_edited_while_the_server_started_is_seen() {
     let server = world.start();
     let changed = || server.client.resource("db").unwrap().resource.permits.filter(|permits| *permits == 6);
     until("the edit is seen", changed);
+}
+
+#[test]
+fn without_a_server_what_stored_work_uses_stays() {
+    let (world, server) = server(CONFIG, &[flow("wide", json!({"resources": {"db": 2}}))]);
+    server.submit("wide");
+    drop(server);
+    let before = std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap();
+    let open = || Offline::open(&world.path("home"), &world.path("shop")).unwrap();
+    let elsewhere = ResourceChange { shard: Some("us".into()), ..permits(2) };
+    for refused in [open().delete("db").err(), open().set("db", elsewhere).err()] {
+        let Some(OfflineError::Refused(problem)) = refused else { panic!("{refused:?}") };
+        assert_eq!(problem.code, "ResourceInUse");
+    }
+    assert_eq!(std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap(), before);
+    let changed = open().set("db", permits(3)).unwrap();
+    assert_eq!((changed.resource.permits, changed.resource.used), (Some(3), 2));
+    open().delete("api").unwrap();
+    let server = world.start();
+    assert_eq!(server.client.resource("db").unwrap().resource.permits, Some(3));
+    assert_eq!(code(server.client.resource("api")), "NotFound");
 }
