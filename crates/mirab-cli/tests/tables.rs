@@ -132,6 +132,7 @@ fn why_names_holders_and_those_ahead() {
             "    api: needs 5, 2 of 100 free",
             "      must not pass 39, 38, which wait for it too",
             "      1,000+ ahead of it in line",
+            "      its tokens will have come in 1 min 2 s, unless those ahead take them",
             "    api:eu: needs 5, 2 of 100 free",
             "      its tokens will have come in 1 min 2 s",
         ],

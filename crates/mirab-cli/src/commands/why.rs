@@ -85,9 +85,9 @@ fn blocker_lines(blocker: &Blocker, now: f64) -> Vec<String> {
     if blocker.ahead > 0 {
         lines.push(format!("  {} ahead of it in line", ahead(blocker.ahead)));
     }
-    // Those ahead take them first.
-    if let Some(at) = blocker.tokens_at.filter(|_| blocker.ahead == 0) {
-        lines.push(format!("  its tokens will have come {}", relative(at, now)));
+    if let Some(at) = blocker.tokens_at {
+        let unless = if blocker.ahead > 0 { ", unless those ahead take them" } else { "" };
+        lines.push(format!("  its tokens will have come {}{unless}", relative(at, now)));
     }
     if !blocker.passed_by.is_empty() {
         lines.push(format!("  passed by {} while it waited", list(&blocker.passed_by)));
