@@ -17,7 +17,7 @@ fn waiting() -> Value {
         "promise": {"at": ago(-63.0), "earliest": ago(-31.0), "latest": ago(-121.0), "decided_by": "db", "known": 3, "assumed": 0},
         "blocked_on": [{
             "resource": "db", "need": 1, "free": 0, "capacity": 7, "holders_total": 7, "behind": [39], "ahead": 3,
-            "tokens_at": null, "passed_by": [44, 45],
+            "tokens_at": null, "passed_by": [44, 45], "passed_by_total": 2,
             "holders": [
                 {"id": 40, "kind": "run", "run_id": 40, "name": "hourly", "units": 2, "since": ago(7_200.0)},
                 {"id": 38, "kind": "task", "run_id": 37, "name": "hourly/load", "units": 1, "since": ago(65.0)},
@@ -108,7 +108,7 @@ fn why_shows_where_a_failed_run_failed() {
 fn why_names_holders_and_those_ahead() {
     let bucket = json!({
         "resource": "api", "need": 5, "free": 2, "capacity": 100, "holders": [], "holders_total": 0, "behind": [39, 38],
-        "ahead": 1000, "tokens_at": ago(-63.0), "passed_by": [],
+        "ahead": 1000, "tokens_at": ago(-63.0), "passed_by": [], "passed_by_total": 0,
     });
     let first = with(bucket.clone(), json!({"resource": "api:eu", "behind": [], "ahead": 0}));
     let mut task = waiting();

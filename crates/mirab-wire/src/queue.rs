@@ -82,8 +82,11 @@ pub struct Blocker {
     pub ahead: u64,
     /// When so many tokens will have come, for a token bucket, if nobody ahead takes them: seconds since the epoch.
     pub tokens_at: Option<f64>,
-    /// Claims that rank below it and started while it waited, among the last 256 starts of this resource.
+    /// Claims that rank below it and started while it waited, among the last 256 starts of this resource, in the order of their starts.
+    /// In `GET /api/queue` the latest five of them.
     pub passed_by: Vec<u64>,
+    /// How many of the last 256 starts they are in all.
+    pub passed_by_total: u64,
 }
 
 /// Who holds units of a resource.

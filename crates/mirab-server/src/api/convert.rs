@@ -119,6 +119,7 @@ fn blocker(orchestrator: &Orchestrator, blocked: Blocked) -> wire::Blocker {
         behind: blocked.behind.into_iter().map(|id| id.0).collect(),
         ahead: blocked.ahead,
         tokens_at: blocked.tokens_at.map(seconds),
+        passed_by_total: blocked.passed_by.len() as u64,
         passed_by: blocked.passed_by.into_iter().map(|id| id.0).collect(),
     }
 }

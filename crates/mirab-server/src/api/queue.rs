@@ -13,6 +13,8 @@ use utoipa::IntoParams;
 
 const PAGE: usize = 100;
 const LARGEST_PAGE: usize = 10_000;
+/// A row names so many of those who passed it on a resource, the latest; `why` names all that are remembered.
+const SHOWN_PASSERS: usize = 5;
 
 /// How much of the line to show.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -40,7 +42,7 @@ pub(crate) async fn list(State(app): State<App>, Args(args): Args<QueueArgs>) ->
         let view = orchestrator.queue(now, if args.project.is_some() { LARGEST_PAGE } else { limit });
         let is_wanted = |project: &String| args.project.as_ref().is_none_or(|wanted| wanted == project);
         let rows = view.waiting.into_iter().filter(|row| is_wanted(&row.project)).take(limit);
-        let mut waiting: Vec<_> = rows.map(|row| convert::waiting(orchestrator, row)).collect();
+        let mut waiting: Vec<_> = rows.map(|row| briefly(convert::waiting(orchestrator, row))).collect();
         let table = supervisor.table();
         for row in waiting.iter_mut().filter(|row| row.state == "Queued") {
             if let Some(why) = table.trouble(&row.project) {
@@ -51,4 +53,12 @@ pub(crate) async fn list(State(app): State<App>, Args(args): Args<QueueArgs>) ->
         wire::Queue { waiting, total: view.total, engines: supervisor::shown(&table, &busy) }
     });
     Ok(Json(queue.await?))
+}
+
+fn briefly(mut row: wire::Waiting) -> wire::Waiting {
+    for blocker in &mut row.blocked_on {
+        let untold = blocker.passed_by.len().saturating_sub(SHOWN_PASSERS);
+        blocker.passed_by.drain(..untold);
+    }
+    row
 }

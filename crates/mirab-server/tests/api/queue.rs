@@ -61,6 +61,22 @@ fn the_line_is_in_order_of_rank() {
     assert_eq!((filtered["waiting"].as_array().unwrap().len(), &filtered["total"]), (0, &json!(2)));
 }
 
+#[test]
+fn a_row_names_the_latest_who_passed_it_and_why_names_all() {
+    // Nothing is kept idle for what waits for a paused resource.
+    let flows =
+        [flow("large", json!({"resources": {"db": 10, "gpu": 1}})), flow("small", json!({"resources": {"db": 1}}))];
+    let (_world, server) = server("[resources]\ndb = 10\ngpu = 0", &flows);
+    let large = server.submit("large").id;
+    let small: Vec<u64> = (0..7).map(|_| server.submit("small").id).collect();
+    let on_db = |row: &mirab_wire::Waiting| {
+        let blocker = row.blocked_on.iter().find(|on| on.resource == "db").unwrap();
+        (blocker.passed_by.clone(), blocker.passed_by_total)
+    };
+    assert_eq!(on_db(&server.client.why(large).unwrap().waiting[0]), (small.clone(), 7));
+    assert_eq!(on_db(&server.client.queue(10).unwrap().waiting[0]), (small[2..].to_vec(), 7));
+}
+
 fn get(url: &str) -> serde_json::Value {
     serde_json::from_str(&crate::harness::raw("GET", url, &[], "").2).unwrap()
 }
