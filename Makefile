@@ -14,7 +14,7 @@ export PYTHON
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak bench peers instructions lint fmt clean prerequisites python-package
+.PHONY: help demo test soak bench wheel peers instructions lint fmt clean prerequisites python-package
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
@@ -35,11 +35,14 @@ soak: python-package ## the longer proofs: histories by the million, and twenty 
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/served/test_server_killed.py
 
 bench: python-package ## cost of a decision, memory, mixed loads, and latency of served runs
-	cargo run --release -p mirab-sim --bin bench-gate -- $(BENCH_ARGS)
-	cargo run --release -p mirab-sim --bin bench-gate -- 1000000
-	cargo run --release -p mirab-sim --bin gate-figures
+	cargo run --profile dist -p mirab-sim --bin bench-gate -- $(BENCH_ARGS)
+	cargo run --profile dist -p mirab-sim --bin bench-gate -- 1000000
+	cargo run --profile dist -p mirab-sim --bin gate-figures
 	cargo run --release -p mirab-sim --bin mixed-loads
 	$(VENV)/bin/python bench/served.py
+
+wheel: $(VENV_STAMP) ## the wheel to give to others, in target/wheels
+	cd python && env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" ../$(VENV)/bin/maturin build --profile dist
 
 peers: ## the gate beside a public crate, in a workspace of its own
 	cd bench/peers && cargo run --release

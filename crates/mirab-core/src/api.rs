@@ -42,7 +42,7 @@ pub struct Start {
     /// Units of its run that it uses, by name and holder: they count for its siblings only.
     pub covered: Vec<(Name, u64, ClaimId)>,
     /// Tokens it took: they do not come back when it ends.
-    pub tokens: Units,
+    pub tokens: Vec<(Name, u64)>,
     /// The buckets it took them from, with what is left: to be stored with the start.
     pub buckets: Vec<(Name, BucketState)>,
     /// In so many nanoseconds it may end, as far as is known now: to be stored with the lease.

@@ -16,6 +16,7 @@ impl<K, V, H> Default for Lookup<K, V, H> {
 }
 
 impl<K: Eq + Hash, V, H: Hasher + Default> Lookup<K, V, H> {
+    #[inline]
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -23,6 +24,7 @@ impl<K: Eq + Hash, V, H: Hasher + Default> Lookup<K, V, H> {
         self.0.get(key)
     }
 
+    #[inline]
     pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -30,10 +32,12 @@ impl<K: Eq + Hash, V, H: Hasher + Default> Lookup<K, V, H> {
         self.0.get_mut(key)
     }
 
-    pub fn insert(&mut self, key: K, value: V) {
-        self.0.insert(key, value);
+    #[inline]
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        self.0.insert(key, value)
     }
 
+    #[inline]
     pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -46,6 +50,7 @@ impl<K: Eq + Hash, V, H: Hasher + Default> Lookup<K, V, H> {
         gone
     }
 
+    #[inline]
     pub fn contains<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -63,31 +68,40 @@ impl<K: Eq + Hash, V, H: Hasher + Default> Lookup<K, V, H> {
 pub(crate) struct Mixer(u64);
 
 impl Hasher for Mixer {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
+        // Eight at a time; the last eight may overlap those before, which is cheaper than a copy of what is left.
+        let mut words = bytes.chunks_exact(8);
+        words.by_ref().for_each(|word| self.write_u64(u64::from_le_bytes(word.try_into().expect("eight bytes"))));
+        match bytes.last_chunk() {
+            Some(last) if !words.remainder().is_empty() => self.write_u64(u64::from_le_bytes(*last)),
+            Some(_) => {}
+            None => bytes.iter().for_each(|byte| self.write_u8(*byte)),
         }
     }
 
+    #[inline]
     fn write_u8(&mut self, value: u8) {
         self.write_u64(u64::from(value));
     }
 
+    #[inline]
     fn write_u32(&mut self, value: u32) {
         self.write_u64(u64::from(value));
     }
 
+    #[inline]
     fn write_u64(&mut self, value: u64) {
         // The golden ratio in 64 bits, as in Fibonacci hashing.
         self.0 = (self.0.rotate_left(26) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
+    #[inline]
     fn write_usize(&mut self, value: usize) {
         self.write_u64(value as u64);
     }
 
+    #[inline]
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 32)
     }
@@ -101,17 +115,20 @@ pub(crate) type NearLookup<K, V> = Lookup<K, V, Near>;
 pub(crate) struct Near(u64);
 
 impl Hasher for Near {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.write_u64(u64::from(*byte));
         }
     }
 
+    #[inline]
     fn write_u64(&mut self, value: u64) {
         self.0 = self.0.rotate_left(32) ^ value;
     }
 
     /// The low bits say where to look first; the high ones tell apart what is found there.
+    #[inline]
     fn finish(&self) -> u64 {
         let number = self.0;
         let place = number.wrapping_add(number >> 10).wrapping_add(number >> 20).wrapping_add(number >> 40);

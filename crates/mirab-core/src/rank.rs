@@ -4,8 +4,9 @@ use crate::ids::Place;
 /// Where a claim stands in the one order of all claims of a gate; the smaller goes first.
 ///
 /// All that is compared stands in two wide numbers: they are compared with a few instructions, millions of times a second. From the top:
-/// the key (96 bits: minus the priority, or with ageing the instant of joining minus what the priority is worth), the sequence number
-/// (64 bits), the order of call (64 bits), and 32 bits for the number of a class (see [`Head`]), which are 0 in a rank.
+/// the key, the sequence number (64 bits), the order of call (64 bits), and in the last 32 bits the number of a class (see [`Head`]),
+/// which are 0 in a rank. The key is minus the priority (32 bits); with ageing, the instant of joining minus what the priority is worth
+/// (96 bits). So, without ageing, the first number alone nearly always decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     high: u128,
@@ -17,14 +18,21 @@ impl Rank {
     pub const LAST: Rank = Rank { high: u128::MAX, low: u128::MAX };
 
     pub fn new(priority: i32, place: Place, aging: Option<u64>) -> Self {
-        let key = match aging {
-            None => -i128::from(priority),
-            Some(worth) => i128::from(place.joined_at.0) - i128::from(priority) * i128::from(worth),
-        };
-        // 2^95 is added, so that keys below 0 come before those above: a priority of 31 bits times 63 bits of nanoseconds stays below it.
-        let key = u128::try_from(key + (1 << 95)).unwrap_or(0);
-        let seq = u128::from(place.seq);
-        Self { high: key << 32 | seq >> 32, low: seq << 96 | u128::from(place.call) << 32 }
+        let (seq, call) = (u128::from(place.seq), u128::from(place.call));
+        match aging {
+            None => {
+                // The smaller for the higher priority.
+                let key = u128::from((i64::from(i32::MAX) - i64::from(priority)) as u32);
+                Self { high: key << 96 | seq << 32 | call >> 32, low: call << 96 }
+            }
+            Some(worth) => {
+                let key = i128::from(place.joined_at.0) - i128::from(priority) * i128::from(worth);
+                // 2^95 is added, so that keys below 0 come before those above: a priority of 31 bits times 63 bits of nanoseconds
+                // stays below it.
+                let key = u128::try_from(key + (1 << 95)).unwrap_or(0);
+                Self { high: key << 32 | seq >> 32, low: seq << 96 | call << 32 }
+            }
+        }
     }
 }
 
@@ -33,8 +41,21 @@ impl Rank {
 pub(crate) struct Head(Rank);
 
 impl Head {
+    /// No head ranks below.
+    pub const LAST: Head = Head(Rank::LAST);
+
     pub fn new(Rank { high, low }: Rank, class: u32) -> Self {
         Self(Rank { high, low: low | u128::from(class) })
+    }
+
+    /// The head in two numbers, compared one after the other.
+    pub fn halves(self) -> (u128, u128) {
+        (self.0.high, self.0.low)
+    }
+
+    /// See [`Head::halves`].
+    pub fn of_halves(high: u128, low: u128) -> Self {
+        Self(Rank { high, low })
     }
 
     pub fn rank(self) -> Rank {

@@ -15,6 +15,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
+    #[inline]
     pub fn insert(&mut self, value: T) -> u32 {
         while let Some(at) = self.holes.pop() {
             if let Some(slot) = self.slots.get_mut(at as usize)
@@ -28,6 +29,7 @@ impl<T> Slab<T> {
         u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 things at once")
     }
 
+    #[inline]
     pub fn remove(&mut self, at: u32) -> Option<T> {
         let value = self.slots.get_mut(at as usize)?.take()?;
         self.holes.push(at);
@@ -48,17 +50,14 @@ impl<T> Slab<T> {
         }
     }
 
+    #[inline]
     pub fn get(&self, at: u32) -> Option<&T> {
         self.slots.get(at as usize)?.as_ref()
     }
 
+    #[inline]
     pub fn get_mut(&mut self, at: u32) -> Option<&mut T> {
         self.slots.get_mut(at as usize)?.as_mut()
-    }
-
-    /// How many things are there, or were at once.
-    pub fn len(&self) -> usize {
-        self.slots.len()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
@@ -68,12 +67,14 @@ impl<T> Slab<T> {
 
 impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
+    #[inline]
     fn index(&self, at: u32) -> &T {
         self.slots[at as usize].as_ref().expect("a number of something that is there")
     }
 }
 
 impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    #[inline]
     fn index_mut(&mut self, at: u32) -> &mut T {
         self.slots[at as usize].as_mut().expect("a number of something that is there")
     }

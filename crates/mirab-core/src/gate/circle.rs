@@ -54,7 +54,7 @@ impl Gate {
             self.held_tasks.contains(&task.class) && (task.rank == class.head || class.key.covered.is_empty())
         };
         let task = stuck.tasks.iter().find(held)?;
-        let place = self.waiting.get(&task.id)?.place;
+        let place = self.waiting_of(task.id)?.place;
         Some((task.class, Seat::new(place, self.options.aging)))
     }
 
@@ -65,7 +65,7 @@ impl Gate {
         }
         loop {
             let circle = self.circle();
-            let Some(&newest) = circle.iter().max_by_key(|id| self.waiting.get(id).map(|waiting| waiting.place.call))
+            let Some(&newest) = circle.iter().max_by_key(|id| self.waiting_of(**id).map(|waiting| waiting.place.call))
             else {
                 return;
             };
@@ -94,7 +94,7 @@ impl Gate {
 
     /// True when `claim` is short of something that an enclosing body of `other` holds.
     fn waits_for(&self, claim: ClaimId, other: ClaimId) -> bool {
-        let needs = self.waiting.get(&claim).map(|waiting| &self.classes[waiting.class].key.needs);
+        let needs = self.waiting_of(claim).map(|waiting| &self.classes[waiting.class].key.needs);
         let short = |resource: ResourceIx, units: u64| {
             self.resources[resource].bucket().is_none() && !self.resources[resource].has(units, self.now)
         };
@@ -109,8 +109,7 @@ impl Gate {
 
     /// True when `claim` waits for units of an enclosing body that a body around `other` uses, or that `other` is to have before it.
     fn waits_for_sister(&self, claim: ClaimId, other: ClaimId) -> bool {
-        let class =
-            |id: ClaimId| self.waiting.get(&id).map(|waiting| (&self.classes[waiting.class], waiting.place.call));
+        let class = |id: ClaimId| self.waiting_of(id).map(|waiting| (&self.classes[waiting.class], waiting.place.call));
         let (Some((ours, our_call)), Some((theirs, their_call))) = (class(claim), class(other)) else { return false };
         ours.key.covered.iter().any(|&(resource, units, holder)| {
             let Some(lease) = self.lease_of(holder) else { return false };
@@ -124,7 +123,7 @@ impl Gate {
 
     /// The bodies around a waiting task, from the inside out, with what they hold.
     fn enclosing(&self, task: ClaimId) -> impl Iterator<Item = (ClaimId, &[(ResourceIx, u64)])> {
-        let mut at = self.waiting.get(&task).and_then(|waiting| self.classes[waiting.class].key.parent);
+        let mut at = self.waiting_of(task).and_then(|waiting| self.classes[waiting.class].key.parent);
         std::iter::from_fn(move || {
             let id = at?;
             let lease = self.lease_of(id)?;
@@ -138,7 +137,7 @@ impl Gate {
         let one = |&task: &ClaimId| {
             let run = self.enclosing(task).last().map_or(task, |(root, _)| root);
             let holds = self.enclosing(task).flat_map(|(_, takes)| takes.iter().map(|(of, _)| name(of))).collect();
-            let key = self.waiting.get(&task).map(|waiting| &self.classes[waiting.class].key);
+            let key = self.waiting_of(task).map(|waiting| &self.classes[waiting.class].key);
             let open = key.iter().flat_map(|key| key.needs.iter().map(|(of, _)| name(of)));
             let wants = open.chain(key.iter().flat_map(|key| key.covered.iter().map(|(of, ..)| name(of)))).collect();
             InCircle { task, run, holds, wants }
@@ -166,8 +165,8 @@ impl Gate {
             for (resource, units) in lease.takes().iter() {
                 *left.used.entry(*resource).or_default() += units;
             }
-            for &id in lease.body.iter().flat_map(|body| &body.waiting) {
-                let Some(waiting) = self.waiting.get(&id) else { continue };
+            for &id in lease.body().into_iter().flat_map(|body| &body.waiting) {
+                let Some(waiting) = self.waiting_of(id) else { continue };
                 if self.is_satisfiable(waiting.class) {
                     let (rank, class, call) = (self.rank(waiting), waiting.class, waiting.place.call);
                     left.tasks.push(Task { rank, id, class, call });
@@ -182,7 +181,7 @@ impl Gate {
     fn end_bodies(&self, left: &mut Reduction) {
         let waiting: BTreeSet<ClaimId> = left.tasks.iter().map(|task| task.id).collect();
         let can_end = |id: &ClaimId, leases: &BTreeSet<ClaimId>| {
-            let body = self.lease_of(*id).and_then(|lease| lease.body.as_ref());
+            let body = self.lease_of(*id).and_then(|lease| lease.body());
             body.is_none_or(|body| body.running.is_disjoint(leases) && body.waiting.is_disjoint(&waiting))
         };
         while let Some(id) = left.leases.iter().copied().find(|id| can_end(id, &left.leases)) {

@@ -1,10 +1,11 @@
 //! Claims with the same needs, kind and priority form a class: an ordered queue, of which only the head can be the next to start.
 use super::learn::KindIx;
+use super::lease::LeaseIx;
 use super::queue::SortedQueue;
 use super::resource::ResourceIx;
 use crate::api::Units;
 use crate::ids::{ClaimId, Place};
-use crate::rank::{Head, Rank, Seat};
+use crate::rank::{Rank, Seat};
 use std::sync::Arc;
 
 /// Number of a class within its gate.
@@ -50,8 +51,8 @@ impl ClassKey {
 pub(crate) enum Filed {
     /// In the set of classes that this step has to look at.
     Ready,
-    /// Under one resource that it is short of.
-    Short(ResourceIx),
+    /// Under one resource that it is short of, in that slot.
+    Short(ResourceIx, u32),
     /// Among those that fit, but may not pass a protected claim on this resource.
     Held(ResourceIx),
     /// Nowhere: it cannot start as things are (unsatisfiable, paused, or waiting for units of an enclosing body).
@@ -67,11 +68,11 @@ pub(crate) struct Class {
     /// The same by name.
     pub takes: Units,
     pub queue: SortedQueue<Seat, ClaimId>,
+    /// No seat of the queue is above it. The end of a long queue is far from what a step looks at: with this it need not be read.
+    pub newest: Option<Seat>,
     pub filed: Filed,
     /// The rank of the head under which the class is filed.
     pub head: Rank,
-    /// True when its head could start as things are, if units came free.
-    pub startable: bool,
     /// True while it is among those that are kept though nobody waits (see [`super::idle`]).
     pub kept: bool,
 }
@@ -81,13 +82,25 @@ impl Class {
         self.queue.first().map_or(ClaimId(0), |(_, id)| id)
     }
 
+    /// A claim joins. True when it is the head now.
+    pub fn enqueue(&mut self, seat: Seat, id: ClaimId) -> bool {
+        if self.newest.is_none_or(|newest| newest < seat) {
+            self.newest = Some(seat);
+            let is_first = self.queue.is_empty();
+            self.queue.push_last(seat, id);
+            return is_first;
+        }
+        self.queue.insert(seat, id);
+        self.queue.first().is_some_and(|(first, _)| first == seat)
+    }
+
     pub fn units(&self, resource: ResourceIx) -> u64 {
         self.key.units(resource).unwrap_or(0)
     }
 
-    /// True when it is this head that could start as things are.
-    pub fn is_startable_as(&self, head: Head) -> bool {
-        self.startable && self.head == head.rank()
+    /// True when its head could start as things are, if units came free.
+    pub fn is_startable(&self) -> bool {
+        self.filed != Filed::Aside
     }
 }
 
@@ -98,4 +111,27 @@ pub(crate) struct Waiting {
     /// Starts that came before it joined have smaller fences.
     pub joined: u64,
     pub class: ClassIx,
+}
+
+/// What is known of a claim by its id. The fields of a [`Waiting`] stand here by themselves: so it takes no more room than that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Claim {
+    Waits { place: Place, joined: u64, class: ClassIx },
+    Holds(LeaseIx),
+}
+
+impl Claim {
+    pub fn waiting(self) -> Option<Waiting> {
+        match self {
+            Claim::Waits { place, joined, class } => Some(Waiting { place, joined, class }),
+            Claim::Holds(_) => None,
+        }
+    }
+
+    pub fn lease(self) -> Option<LeaseIx> {
+        match self {
+            Claim::Waits { .. } => None,
+            Claim::Holds(lease) => Some(lease),
+        }
+    }
 }

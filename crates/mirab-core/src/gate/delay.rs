@@ -42,7 +42,7 @@ impl Passer {
 impl Gate {
     /// A waiting claim was delayed once on a resource, before the restart: nothing passes it there any more.
     pub fn restore_delay(&mut self, id: ClaimId, resource: &str) {
-        if self.waiting.contains(&id)
+        if self.waiting_of(id).is_some()
             && let Some(&at) = self.by_name.get(resource)
         {
             self.delay_mut(id).strict.push(at);
@@ -68,7 +68,7 @@ impl Gate {
 
     fn delay_mut(&mut self, id: ClaimId) -> &mut Delay {
         if !self.delays.contains(&id) {
-            self.delays.insert(id, Delay { gone: !self.waiting.contains(&id), ..Delay::default() });
+            self.delays.insert(id, Delay { gone: self.waiting_of(id).is_none(), ..Delay::default() });
         }
         self.delays.get_mut(&id).expect("put there just now")
     }
@@ -141,7 +141,7 @@ impl Gate {
         ids.sort_unstable();
         ids.dedup();
         for id in ids {
-            if let Some(class) = self.waiting.get(&id).map(|waiting| waiting.class) {
+            if let Some(class) = self.waiting_of(id).map(|waiting| waiting.class) {
                 self.mark_if_delayed(id, class);
             }
         }
@@ -164,7 +164,7 @@ impl Gate {
         }
         self.watch(id, None);
         let covered = !self.classes[class].key.covered.is_empty();
-        if covered && self.waiting.get(&id).is_some_and(|waiting| self.is_cover_short(class, self.rank(waiting))) {
+        if covered && self.waiting_of(id).is_some_and(|waiting| self.is_cover_short(class, self.rank(waiting))) {
             self.newly_passed.push(id);
             return;
         }

@@ -16,7 +16,7 @@ impl Gate {
     /// Why a claim waits; `None` when it does not.
     #[must_use]
     pub fn explain(&self, id: ClaimId) -> Option<Explanation> {
-        let waiting = self.waiting.get(&id)?;
+        let waiting = self.waiting_of(id)?;
         let class = &self.classes[waiting.class];
         let open = class.key.needs.iter().filter_map(|need| self.blocked(*need, class, waiting));
         let covered = class.key.covered.iter().filter_map(|covered| self.blocked_inside(*covered, waiting));
@@ -29,7 +29,7 @@ impl Gate {
         Some(Explanation { id, blocked_on, unsatisfiable, promise: self.promise_of(id, class, waiting) })
     }
 
-    fn blocked(&self, (at, need): (ResourceIx, u64), class: &Class, waiting: &Waiting) -> Option<Blocked> {
+    fn blocked(&self, (at, need): (ResourceIx, u64), class: &Class, waiting: Waiting) -> Option<Blocked> {
         let resource = &self.resources[at];
         let rank = self.rank(waiting);
         let is_short = !resource.has(need, self.now);
@@ -48,17 +48,17 @@ impl Gate {
             holders: resource.holders.iter().take(HOLDERS_NAMED).map(named).collect(),
             holders_total: resource.holders.len() as u64,
             behind: ahead.into_iter().map(|guard| guard.id).collect(),
-            ahead: self.ahead(resource, rank),
+            ahead: self.ahead(at, rank),
             tokens_at: resource.bucket().and_then(|bucket| bucket.time_of(need, self.now)),
             passed_by: passed_by(resource, rank, waiting.joined),
         })
     }
 
     /// For units of an enclosing body: its other tasks are the holders.
-    fn blocked_inside(&self, (at, need, holder): Covered, waiting: &Waiting) -> Option<Blocked> {
+    fn blocked_inside(&self, (at, need, holder): Covered, waiting: Waiting) -> Option<Blocked> {
         let rank = self.rank(waiting);
         let lease = self.lease_of(holder)?;
-        let body = lease.body.as_ref()?;
+        let body = lease.body()?;
         let wants = |class: &&u32| covered_by(&self.classes[**class].key.covered, at, holder) > 0;
         let ahead: usize =
             body.borrowers.iter().filter(wants).map(|class| self.ahead_in(*class, rank, usize::MAX)).sum();
@@ -95,15 +95,14 @@ impl Gate {
 
     /// All bodies inside a body, at any depth.
     fn inside_of(&self, id: ClaimId) -> Vec<ClaimId> {
-        let body = self.lease_of(id).and_then(|lease| lease.body.as_ref());
+        let body = self.lease_of(id).and_then(|lease| lease.body());
         let running = body.iter().flat_map(|body| body.running.iter().copied());
         running.flat_map(|id| std::iter::once(id).chain(self.inside_of(id)).collect::<Vec<_>>()).collect()
     }
 
-    fn ahead(&self, resource: &Resource, rank: Rank) -> u64 {
-        let heads = resource.line.as_ref().map(|line| line.heads(&self.classes)).unwrap_or_default();
+    fn ahead(&self, at: ResourceIx, rank: Rank) -> u64 {
         let mut ahead = 0;
-        for head in heads.iter().take_while(|head| head.rank() < rank) {
+        for head in self.heads(at).iter().take_while(|head| head.rank() < rank) {
             let left = AHEAD_LIMIT as usize - ahead;
             ahead += self.ahead_in(head.class(), rank, left).min(left);
             if ahead as u64 == AHEAD_LIMIT {
@@ -114,7 +113,7 @@ impl Gate {
     }
 
     /// When a protected claim is expected to start.
-    fn promise_of(&self, id: ClaimId, class: &Class, waiting: &Waiting) -> Option<Promise> {
+    fn promise_of(&self, id: ClaimId, class: &Class, waiting: Waiting) -> Option<Promise> {
         if class.head_id() != id {
             return None;
         }

@@ -36,16 +36,6 @@ pub(super) struct Outlook {
     sure: Option<Option<Time>>,
 }
 
-/// The best-ranked heads of all classes that could start as things are, as they were read at `stamp`.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Above {
-    stamp: u64,
-    heads: Vec<Head>,
-}
-
-/// So many heads are gone through to see who is protected; where more rank above, the lines themselves are asked.
-const GONE_THROUGH: usize = 2;
-
 /// The protected waiters of a resource as they were read at `stamp`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guards {
@@ -57,7 +47,7 @@ impl Gate {
     /// The earliest instant at which all that the head of a class needs is expected to be free; `None` when it cannot start as things are.
     pub(super) fn promise(&self, class: ClassIx) -> Option<Time> {
         let class = &self.classes[class];
-        if !class.startable {
+        if !class.is_startable() {
             return None;
         }
         let mut latest = self.now;
@@ -94,7 +84,7 @@ impl Gate {
 
     /// The first in rank of those that are short of a resource and whose promise it decides, over heads in order.
     fn decider_among(&self, heads: impl Iterator<Item = Head>, at: ResourceIx) -> Option<Guard> {
-        let mut heads = heads.filter(|head| self.classes[head.class()].startable);
+        let mut heads = heads.filter(|head| self.classes[head.class()].is_startable());
         heads.find(|head| self.decides(head.class(), at)).map(|head| self.guard(head, at))
     }
 
@@ -117,8 +107,8 @@ impl Gate {
 
     /// The protected waiters of a resource, whoever asks: for explanations.
     pub(super) fn protected(&self, at: ResourceIx) -> impl Iterator<Item = Guard> + use<> {
-        let heads = self.resources[at].line.as_ref().map(|line| line.heads(&self.classes)).unwrap_or_default();
-        let first = heads.iter().find(|head| self.classes[head.class()].startable);
+        let heads = self.heads(at);
+        let first = heads.iter().find(|head| self.classes[head.class()].is_startable());
         let first = first.map(|head| self.guard(*head, at));
         let decider = self.decider_among(heads.iter().copied(), at);
         let decider = decider.filter(|decider| first.is_none_or(|first| first.id != decider.id));
@@ -143,36 +133,23 @@ impl Gate {
         list
     }
 
-    /// True when no claim that could start as things are ranks above `rank`.
-    pub(super) fn is_first(&mut self, rank: Rank) -> bool {
-        let Self { heads, classes, .. } = self;
-        let holds = |head: Head| classes.get(head.class()).is_some_and(|class| class.is_startable_as(head));
-        heads.best(holds).is_none_or(|best| best.rank() >= rank)
+    /// The best-ranked of all heads that could start as things are, where it ranks above `rank`.
+    pub(super) fn best_above(&self, rank: Rank) -> Option<Head> {
+        let mut best = self.tops.best();
+        for other in [self.ready.first(), self.held.first()].into_iter().flatten() {
+            best = Some(best.map_or(*other, |best| best.min(*other)));
+        }
+        best.filter(|best| best.rank() < rank)
     }
 
     /// The first waiter of a resource, if it ranks above `rank`.
     fn first_above(&mut self, at: ResourceIx, rank: Rank) -> Option<Head> {
-        let Self { above, heads, classes, resources, stamp, .. } = self;
-        if above.stamp != *stamp {
-            above.stamp = *stamp;
-            above.heads.clear();
+        let best = self.best_above(rank)?;
+        if self.classes[best.class()].key.units(at).is_some() {
+            return Some(best);
         }
-        let needs = |head: &Head| classes[head.class()].key.units(at).is_some();
-        if let Some(found) = above.heads.iter().take_while(|head| head.rank() < rank).copied().find(needs) {
-            return Some(found);
-        }
-        while above.heads.len() < GONE_THROUGH {
-            if above.heads.last().is_some_and(|last| last.rank() >= rank) {
-                return None;
-            }
-            let holds = |head: Head| classes.get(head.class()).is_some_and(|class| class.is_startable_as(head));
-            let head = heads.at(above.heads.len(), holds)?;
-            above.heads.push(head);
-            if head.rank() < rank && needs(&head) {
-                return Some(head);
-            }
-        }
-        resources[at].line.as_mut()?.first(classes, at).filter(|head| head.rank() < rank)
+        let Self { classes, resources, .. } = self;
+        resources[at].line.as_mut()?.first(classes).filter(|head| head.rank() < rank)
     }
 
     /// May the head of `class` take what it needs of a resource now, though the guard ranks above it?

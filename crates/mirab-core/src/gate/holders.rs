@@ -42,6 +42,7 @@ struct Ordered {
 }
 
 impl Holders {
+    #[inline(always)]
     pub fn insert(&mut self, fence: Fence, holder: Holder) {
         self.by_fence.insert(fence.0, holder);
         self.sum += holder.units;
@@ -51,6 +52,7 @@ impl Holders {
         }
     }
 
+    #[inline]
     pub fn remove(&mut self, fence: Fence) {
         let Some(holder) = self.by_fence.remove(&fence.0) else { return };
         self.sum -= holder.units;
@@ -70,10 +72,12 @@ impl Holders {
         }
     }
 
+    #[inline]
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         self.by_fence.len()
     }
@@ -153,6 +157,7 @@ impl Ordered {
         Self { ends: Blocks::of(ends), sures: Blocks::of(sures), rekeys, read_at: now, unasked: 0 }
     }
 
+    #[inline]
     fn insert(&mut self, fence: u64, holder: Holder) {
         let (now, span) = (self.read_at, holder.span);
         self.ends.insert((span.end_key(now), fence), holder.units);
@@ -160,6 +165,7 @@ impl Ordered {
         self.rekeys.push(Reverse((span.next_doubling(now), fence, span.end_key(now))));
     }
 
+    #[inline]
     fn remove(&mut self, fence: u64, holder: Holder) {
         self.ends.remove(&(holder.span.end_key(self.read_at), fence));
         self.sures.remove(&(holder.span.sure_end(), fence));

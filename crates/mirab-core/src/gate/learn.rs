@@ -18,8 +18,9 @@ pub(super) struct Recent([u64; REMEMBERED]);
 
 impl Recent {
     pub fn push(&mut self, duration: u64) {
-        self.0.rotate_left(1);
-        self.0[REMEMBERED - 1] = duration.max(LEAST);
+        let [_, kept @ ..] = self.0;
+        self.0[..kept.len()].copy_from_slice(&kept);
+        self.0[kept.len()] = duration.max(LEAST);
     }
 
     fn iter(&self) -> impl Iterator<Item = u64> {
@@ -86,12 +87,15 @@ impl Gate {
         self.kinds[key.kind as usize].range()
     }
 
-    /// The same; where there are none, those of its resources; else what is assumed.
+    /// The same; where there are none, what is assumed.
     pub(super) fn recent(&self, key: &ClassKey) -> (u64, u64) {
-        self.known(key).unwrap_or_else(|| {
-            let others = key.resources().filter_map(|at| self.declared[self.resources[at].declared].recent.range());
-            let assumed = self.options.assumed_duration;
-            others.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((assumed, assumed))
-        })
+        self.known(key).unwrap_or_else(|| self.assumed(key))
+    }
+
+    /// What is assumed of a kind that is not known: the durations of its resources, else what the options say.
+    pub(super) fn assumed(&self, key: &ClassKey) -> (u64, u64) {
+        let others = key.resources().filter_map(|at| self.declared[self.resources[at].declared].recent.range());
+        let assumed = self.options.assumed_duration;
+        others.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((assumed, assumed))
     }
 }

@@ -9,23 +9,29 @@ use std::sync::Arc;
 /// Number of a lease within its gate.
 pub(crate) type LeaseIx = u32;
 
-/// An admitted claim.
+/// An admitted claim. It is moved with every start and release: what most leases do not have is kept apart.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub id: ClaimId,
     pub fence: Fence,
     /// What its claim asked for.
     pub key: Arc<ClassKey>,
-    /// Semaphore units held; `None` for all of its key's needs, as mostly.
+    pub place: Place,
+    pub span: Span,
+    pub more: Option<Box<More>>,
+}
+
+/// What most leases do not have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct More {
+    /// Semaphore units held; `None` for all of its key's needs.
     pub held: Option<Held>,
     /// Tokens it took, as they were settled since.
     pub tokens: Vec<(ResourceIx, u64)>,
-    pub place: Place,
-    pub span: Span,
     /// Waiting claims that it passed by starting, and on which resource.
     pub passed: Vec<(ClaimId, ResourceIx)>,
-    /// `None` while it has no tasks: most leases never have any.
-    pub body: Option<Box<Body>>,
+    /// What runs and waits inside.
+    pub body: Body,
 }
 
 /// When a body started, and how long it was expected to take when it did.
@@ -50,10 +56,36 @@ pub(crate) struct Body {
     pub borrowers: BTreeSet<ClassIx>,
 }
 
+impl More {
+    /// `None` where there is nothing to keep.
+    pub fn of(
+        held: Option<Held>,
+        tokens: Vec<(ResourceIx, u64)>,
+        passed: Vec<(ClaimId, ResourceIx)>,
+    ) -> Option<Box<Self>> {
+        let is_plain = held.is_none() && tokens.is_empty() && passed.is_empty();
+        (!is_plain).then(|| Box::new(Self { held, tokens, passed, body: Body::default() }))
+    }
+}
+
 impl Lease {
     /// Semaphore units held.
     pub fn takes(&self) -> &[(ResourceIx, u64)] {
-        self.held.as_deref().unwrap_or(&self.key.needs)
+        self.more.as_ref().and_then(|more| more.held.as_deref()).unwrap_or(&self.key.needs)
+    }
+
+    /// Tokens it took, as they were settled since.
+    pub fn tokens(&self) -> &[(ResourceIx, u64)] {
+        self.more.as_ref().map(|more| more.tokens.as_slice()).unwrap_or_default()
+    }
+
+    pub fn tokens_mut(&mut self) -> &mut [(ResourceIx, u64)] {
+        self.more.as_mut().map(|more| more.tokens.as_mut_slice()).unwrap_or_default()
+    }
+
+    /// Waiting claims that it passed by starting, and on which resource.
+    pub fn passed(&self) -> &[(ClaimId, ResourceIx)] {
+        self.more.as_ref().map(|more| more.passed.as_slice()).unwrap_or_default()
     }
 
     pub fn taken(&self, resource: ResourceIx) -> u64 {
@@ -67,11 +99,16 @@ impl Lease {
     }
 
     pub fn lent(&self, resource: ResourceIx) -> u64 {
-        self.body.as_ref().and_then(|body| body.lent.get(&resource)).copied().unwrap_or(0)
+        self.body().and_then(|body| body.lent.get(&resource)).copied().unwrap_or(0)
+    }
+
+    /// What runs and waits inside; `None` where nothing ever did.
+    pub fn body(&self) -> Option<&Body> {
+        self.more.as_ref().map(|more| &more.body)
     }
 
     pub fn body_mut(&mut self) -> &mut Body {
-        self.body.get_or_insert_default()
+        &mut self.more.get_or_insert_default().body
     }
 }
 

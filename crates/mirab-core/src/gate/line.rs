@@ -1,8 +1,7 @@
 //! Who waits for one resource, by what they ask for and by rank.
-use super::class::{Class, ClassIx, Filed};
+use super::class::{Class, ClassIx};
 use super::guard::Guards;
-use super::heads::Heads;
-use super::resource::ResourceIx;
+use super::tournament::Tournament;
 use crate::api::STARTS_REMEMBERED;
 use crate::ids::ClaimId;
 use crate::rank::{Head, Rank};
@@ -21,18 +20,10 @@ pub(crate) struct Shelf {
     /// So many of them have somebody waiting.
     pub live: usize,
     /// Those that are filed here because they are short of this resource.
-    filed: Heads,
-    /// The heads of all that could start as things are, wherever they are filed. Kept only where something asks for fewer units than this
-    /// shelf: only such claims can take what one of these is short of.
+    filed: Tournament,
+    /// The heads of all that could start as things are, wherever they are filed. Always there where something asks for fewer units than
+    /// this shelf: only such claims can take what one of these is short of. For the smallest, while somebody asks for the first of all.
     pub startable: Option<BTreeSet<Head>>,
-}
-
-/// Heads in order, kept up while they are asked for.
-#[derive(Clone, Debug)]
-struct Firsts {
-    heads: Heads,
-    /// Heads that came since somebody last asked.
-    unasked: usize,
 }
 
 /// A start, for those that it passed.
@@ -48,8 +39,14 @@ pub(super) struct Started {
 pub(crate) struct Line {
     /// In the order of their units: mostly one, seldom more than a few.
     pub shelves: Vec<Shelf>,
-    /// Heads of classes that could start as things are, while somebody asked for the first of late.
-    firsts: Option<Box<Firsts>>,
+    /// How many classes could start as things are.
+    pub startable: usize,
+    /// Heads that came since somebody last asked for the first of all.
+    unasked: usize,
+    /// The best of those that are filed here.
+    pub best: Option<Head>,
+    /// Its slot among the best of all lines.
+    pub slot: Option<u32>,
     /// Waiting claims that were passed: what is free here decides whether they are delayed.
     pub watched: BTreeSet<ClaimId>,
     /// The last starts of this resource, while somebody waited.
@@ -60,8 +57,19 @@ pub(crate) struct Line {
     pub timer: Option<Time>,
     /// The protected waiters, as they were last read.
     pub guards: Guards,
-    /// All heads in order, while somebody asks for them and nothing changes.
-    heads: OnceLock<Vec<Head>>,
+    /// All heads in order, as they were read since the last step.
+    pub heads: OnceLock<Vec<Head>>,
+}
+
+impl Shelf {
+    /// Keeps the heads that could start as things are in order from now on.
+    fn keep_order(&mut self, classes: &Slab<Class>) {
+        let Self { members, startable, .. } = self;
+        startable.get_or_insert_with(|| {
+            let startable = members.iter().filter(|at| classes[**at].is_startable());
+            startable.map(|at| Head::new(classes[*at].head, *at)).collect()
+        });
+    }
 }
 
 impl Line {
@@ -79,18 +87,15 @@ impl Line {
     /// Adds a class that asks for `units`.
     pub fn add(&mut self, class: ClassIx, units: u64, classes: &Slab<Class>) {
         let at = self.find(units).unwrap_or_else(|at| {
-            let (members, filed) = (BTreeSet::new(), Heads::default());
+            let (members, filed) = (BTreeSet::new(), Tournament::default());
             self.shelves.insert(at, Shelf { units, members, live: 0, filed, startable: None });
             at
         });
         self.shelves[at].members.insert(class);
-        // Every shelf above the smallest keeps its heads in order.
-        for shelf in self.shelves.iter_mut().skip(1).filter(|shelf| shelf.startable.is_none()) {
-            let startable = shelf.members.iter().filter(|class| classes.get(**class).is_some_and(|c| c.startable));
-            shelf.startable = Some(startable.map(|class| Head::new(classes[*class].head, *class)).collect());
-        }
+        self.shelves.iter_mut().skip(1).for_each(|shelf| shelf.keep_order(classes));
     }
 
+    /// Takes a class out that has nobody waiting.
     pub fn remove(&mut self, class: ClassIx, units: u64) {
         let Ok(at) = self.find(units) else { return };
         self.shelves[at].members.remove(&class);
@@ -113,65 +118,64 @@ impl Line {
         self.shelves.iter().flat_map(|shelf| shelf.members.iter().copied())
     }
 
-    /// Somebody joined, left or moved: what was read of the order holds no more.
-    pub fn changed(&mut self) {
-        self.heads.take();
+    /// False where nobody needs to know the order of those that could start as things are.
+    pub fn keeps_order(&self) -> bool {
+        self.shelves.len() > 1 || self.shelves.first().is_some_and(|shelf| shelf.startable.is_some())
     }
 
-    /// A head that could start as things are came or moved.
-    pub fn note_head(&mut self, head: Head) {
-        let Some(firsts) = self.firsts.as_mut() else { return };
-        firsts.heads.push(head);
-        firsts.unasked += 1;
-        if firsts.unasked > 2 * self.shelves.iter().map(|shelf| shelf.members.len()).sum::<usize>() + 64 {
-            self.firsts = None;
+    /// The head of a class that asks for `units` came, moved or went, of those that could start as things are.
+    pub fn move_startable(&mut self, units: u64, from: Option<Head>, to: Option<Head>) {
+        let Ok(at) = self.find(units) else { return };
+        let Some(startable) = self.shelves[at].startable.as_mut() else { return };
+        from.inspect(|from| _ = startable.remove(from));
+        startable.extend(to);
+        if at == 0 {
+            self.unasked += 1;
+            if self.unasked > 2 * self.shelves[0].members.len() + 64 {
+                self.shelves[0].startable = None;
+            }
         }
     }
 
-    /// A class is short of this resource, and filed here.
-    pub fn file(&mut self, head: Head, units: u64, classes: &Slab<Class>, here: ResourceIx) {
-        let Some(shelf) = self.shelf_mut(units) else { return };
-        if shelf.filed.len() > 2 * shelf.members.len() + 16 {
-            let filed = shelf.members.iter().map(|at| (&classes[*at], *at));
-            let filed = filed.filter(|(class, at)| class.filed == Filed::Short(here) && *at != head.class());
-            shelf.filed.replace(filed.map(|(class, at)| Head::new(class.head, at)));
+    /// A class is short of this resource, and filed here. Gives its slot, and whether the best of all is another one now.
+    pub fn file(&mut self, units: u64, head: Head) -> (u32, bool) {
+        let at = self.find(units).expect("a class stands on a shelf of all that it needs");
+        let (slot, is_new) = self.shelves[at].filed.insert(head);
+        (slot, is_new && self.find_best(at))
+    }
+
+    /// What is filed in a slot has another head; without one, it is filed elsewhere from now on. True when the best of all is another now.
+    pub fn refile(&mut self, units: u64, slot: u32, head: Option<Head>) -> bool {
+        let Ok(at) = self.find(units) else { return false };
+        let filed = &mut self.shelves[at].filed;
+        let is_new = match head {
+            Some(head) => filed.replace(slot, head),
+            None => filed.remove(slot),
+        };
+        is_new && self.find_best(at)
+    }
+
+    /// The best of a shelf is another one now: is it so for the best of all?
+    fn find_best(&mut self, at: usize) -> bool {
+        let of_shelf = self.shelves[at].filed.best();
+        let before = std::mem::replace(&mut self.best, of_shelf);
+        if self.shelves.len() > 1 {
+            self.best = self.shelves.iter().filter_map(|shelf| shelf.filed.best()).min();
         }
-        shelf.filed.push(head);
+        self.best != before
     }
 
     /// The first waiter of all that could start as things are.
-    pub fn first(&mut self, classes: &Slab<Class>, here: ResourceIx) -> Option<Head> {
-        let Self { firsts, shelves, .. } = self;
-        let firsts = firsts.get_or_insert_with(|| {
-            let members = shelves.iter().flat_map(|shelf| &shelf.members);
-            let startable = members.filter(|class| classes[**class].startable);
-            let mut heads = Heads::default();
-            heads.replace(startable.map(|class| Head::new(classes[*class].head, *class)));
-            Box::new(Firsts { heads, unasked: 0 })
-        });
-        firsts.unasked = 0;
-        let holds = |class: &Class, head| class.is_startable_as(head) && class.key.units(here).is_some();
-        firsts.heads.best(|head| classes.get(head.class()).is_some_and(|class| holds(class, head)))
+    pub fn first(&mut self, classes: &Slab<Class>) -> Option<Head> {
+        self.unasked = 0;
+        self.shelves.first_mut()?.keep_order(classes);
+        self.shelves.iter().filter_map(|shelf| shelf.startable.as_ref()?.first().copied()).min()
     }
 
     /// The best-ranked class that is filed here although so many units are free.
-    pub fn candidate(&mut self, free: u64, classes: &Slab<Class>, here: ResourceIx) -> Option<Head> {
-        let filed_as = |class: &Class, head: Head, units: u64| {
-            class.filed == Filed::Short(here) && class.head == head.rank() && class.units(here) == units
-        };
-        let holds = |head: Head, units| classes.get(head.class()).is_some_and(|class| filed_as(class, head, units));
-        let fitting = self.shelves.iter_mut().take_while(|shelf| shelf.units <= free);
-        fitting.filter_map(|shelf| shelf.filed.best(|head| holds(head, shelf.units))).min()
-    }
-
-    /// All heads in the order of their ranks.
-    pub fn heads(&self, classes: &Slab<Class>) -> &[Head] {
-        self.heads.get_or_init(|| {
-            let waited_for = self.members().filter(|class| !classes[*class].queue.is_empty());
-            let mut heads: Vec<_> = waited_for.map(|class| Head::new(classes[class].head, class)).collect();
-            heads.sort_unstable();
-            heads
-        })
+    pub fn candidate(&self, free: u64) -> Option<Head> {
+        let fitting = self.shelves.iter().take_while(|shelf| shelf.units <= free);
+        fitting.filter_map(|shelf| shelf.filed.best()).min()
     }
 
     pub fn remember_start(&mut self, started: Started) {

@@ -10,7 +10,6 @@ mod declare;
 mod delay;
 mod explain;
 mod guard;
-mod heads;
 mod holders;
 mod idle;
 mod learn;
@@ -25,9 +24,10 @@ mod start;
 mod submit;
 mod timers;
 mod tokens;
+mod tournament;
 mod views;
 
-use crate::api::{Counters, Name, Start, TimeoutReason, Units};
+use crate::api::{Counters, Name, Start, TimeoutReason};
 use crate::config::DEFAULT_SHARD;
 use crate::ids::{ClaimId, Fence};
 use crate::lookup::{Lookup, NearLookup};
@@ -35,7 +35,7 @@ use crate::rank::{Head, Rank};
 use crate::refusal::Refusal;
 use crate::slab::Slab;
 use crate::time::{SECOND, Time};
-use class::{Class, ClassIx, ClassKey, Waiting};
+use class::{Claim, Class, ClassIx, ClassKey, Waiting};
 use declare::{Declared, DeclaredIx};
 use lease::{Lease, LeaseIx};
 use resource::{Resource, ResourceIx};
@@ -84,18 +84,19 @@ pub struct Gate {
     by_key: Lookup<Arc<ClassKey>, ClassIx>,
     /// The key of the claim being submitted; its memory serves the next one.
     asked: ClassKey,
-    waiting: NearLookup<ClaimId, Waiting>,
+    /// Claims that wait or hold.
+    claims: NearLookup<ClaimId, Claim>,
+    /// How many of them wait.
+    waiting: u64,
     leases: Slab<Lease>,
-    lease_by_id: NearLookup<ClaimId, LeaseIx>,
     /// Leases that have something running or waiting inside.
     parents: BTreeSet<ClaimId>,
     delays: NearLookup<ClaimId, delay::Delay>,
     /// Claims that were passed in this step.
     newly_passed: Vec<ClaimId>,
-    /// Heads of all classes that could start as things are.
-    heads: heads::Heads,
-    /// The best of them, as they were last read.
-    above: guard::Above,
+    /// The best of those that are filed under each resource that they are short of.
+    tops: tournament::Tournament,
+    orders_read: views::OrdersRead,
     /// Classes whose head is to be decided on in this step.
     ready: BTreeSet<Head>,
     /// Classes that fit and are held back, best first.
@@ -123,8 +124,6 @@ pub struct Gate {
     starts: VecDeque<Start>,
     refused: VecDeque<(ClaimId, Refusal)>,
     delayed: VecDeque<(ClaimId, Name)>,
-    /// Units of nothing, shared by all starts that take none.
-    nothing: Option<Units>,
     counters: Counters,
 }
 
@@ -175,7 +174,7 @@ impl Gate {
     /// Claims that wait.
     #[must_use]
     pub fn waiting(&self) -> u64 {
-        self.waiting.len() as u64
+        self.waiting
     }
 
     /// The fence of a live lease.
@@ -191,16 +190,24 @@ impl Gate {
     }
 
     fn lease_of(&self, id: ClaimId) -> Option<&Lease> {
-        self.lease_by_id.get(&id).map(|at| &self.leases[*at])
+        self.lease_ix(id).map(|at| &self.leases[at])
     }
 
     fn lease_of_mut(&mut self, id: ClaimId) -> Option<&mut Lease> {
-        let at = *self.lease_by_id.get(&id)?;
+        let at = self.lease_ix(id)?;
         Some(&mut self.leases[at])
     }
 
+    fn lease_ix(&self, id: ClaimId) -> Option<LeaseIx> {
+        self.claims.get(&id)?.lease()
+    }
+
+    fn waiting_of(&self, id: ClaimId) -> Option<Waiting> {
+        self.claims.get(&id)?.waiting()
+    }
+
     /// The rank of a waiting claim.
-    fn rank(&self, waiting: &Waiting) -> Rank {
+    fn rank(&self, waiting: Waiting) -> Rank {
         Rank::new(self.classes[waiting.class].key.priority, waiting.place, self.options.aging)
     }
 
@@ -208,6 +215,7 @@ impl Gate {
     /// an earlier call would have given besides: in no interval more than the burst and what the rate allows.
     fn advance(&mut self, now: Time) {
         self.stamp += 1;
+        self.forget_orders();
         self.now = self.now.max(now);
         while let Some(&(at, resource)) = self.timers.first()
             && at <= self.now

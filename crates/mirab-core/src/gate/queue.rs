@@ -34,11 +34,13 @@ impl<K: Ord + Copy, V: Copy> SortedQueue<K, V> {
         self.entries.len() + aside.map_or(0, |aside| aside.joined.len()) - aside.map_or(0, |aside| aside.left.len())
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         // What is aside is never all there is: an end that has left is taken out.
         self.entries.is_empty() && self.aside.is_none()
     }
 
+    #[inline]
     pub fn first(&self) -> Option<(K, V)> {
         let joined = self.aside.as_ref().and_then(|aside| aside.joined.first_key_value());
         let joined = joined.map(|(key, value)| (*key, *value));
@@ -61,15 +63,26 @@ impl<K: Ord + Copy, V: Copy> SortedQueue<K, V> {
         self.aside.get_or_insert_with(|| Box::new(Aside { left: BTreeSet::new(), joined: BTreeMap::new() }))
     }
 
+    #[inline(always)]
     pub fn insert(&mut self, key: K, value: V) {
+        match self.entries.back() {
+            Some((last, _)) if *last >= key => self.insert_within(key, value),
+            _ => self.push_last(key, value),
+        }
+    }
+
+    /// Adds an entry whose key is greater than all that are there: without a look at them.
+    #[inline(always)]
+    pub fn push_last(&mut self, key: K, value: V) {
+        debug_assert!(self.last_key().is_none_or(|last| last < key));
         if self.entries.capacity() == 0 {
             // Most queues never hold more than one.
             self.entries.reserve_exact(1);
         }
-        if self.entries.back().is_none_or(|(last, _)| *last < key) {
-            self.entries.push_back((key, value));
-            return;
-        }
+        self.entries.push_back((key, value));
+    }
+
+    fn insert_within(&mut self, key: K, value: V) {
         let at = self.place_of(&key);
         if self.entries[at].0 == key {
             // It left, and comes back to where it still stands.
@@ -82,6 +95,7 @@ impl<K: Ord + Copy, V: Copy> SortedQueue<K, V> {
         }
     }
 
+    #[inline]
     pub fn remove(&mut self, key: &K) -> Option<V> {
         if self.entries.front().is_some_and(|(first, _)| first == key) && self.aside.is_none() {
             return self.entries.pop_front().map(|(_, value)| value);
@@ -122,6 +136,7 @@ impl<K: Ord + Copy, V: Copy> SortedQueue<K, V> {
         }
     }
 
+    #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
         if let Some((first, value)) = self.entries.front()
             && first == key

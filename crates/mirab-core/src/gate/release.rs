@@ -12,8 +12,7 @@ impl Gate {
     /// body that ended by itself is learned (see [`Gate::durations`]).
     pub fn release(&mut self, now: Time, id: ClaimId, fence: Fence, ended: Ended) -> Release {
         self.advance(now);
-        let lease = if self.lease(id) == Some(fence) { self.remove_lease(id) } else { None };
-        let Some(lease) = lease else {
+        let Some(lease) = self.remove_lease(id, fence) else {
             self.counters.double_releases += 1;
             self.pump();
             return Release::Double;
@@ -26,11 +25,13 @@ impl Gate {
         Release::Done
     }
 
-    fn remove_lease(&mut self, id: ClaimId) -> Option<Lease> {
-        self.refuse_inside(id);
-        let at = *self.lease_by_id.get(&id)?;
-        self.lease_by_id.remove(&id);
-        self.parents.remove(&id);
+    fn remove_lease(&mut self, id: ClaimId, fence: Fence) -> Option<Lease> {
+        let at = self.lease_ix(id).filter(|at| self.leases[*at].fence == fence)?;
+        if self.leases[at].body().is_some() {
+            self.refuse_inside(id);
+            self.parents.remove(&id);
+        }
+        self.claims.remove(&id);
         self.leases.remove(at)
     }
 
@@ -40,13 +41,13 @@ impl Gate {
             self.touch(resource);
         }
         for &(resource, units, holder) in &lease.key.covered {
-            let body = self.lease_of_mut(holder).and_then(|lease| lease.body.as_mut());
+            let body = self.lease_of_mut(holder).map(Lease::body_mut);
             if let Some(lent) = body.and_then(|body| body.lent.get_mut(&resource)) {
                 *lent -= units;
             }
         }
         let covered = lease.key.covered.iter().map(|(at, ..)| *at);
-        for resource in lease.tokens.iter().map(|(at, _)| *at).chain(covered) {
+        for resource in lease.tokens().iter().map(|(at, _)| *at).chain(covered) {
             self.resources[resource].users -= 1;
             self.touch(resource);
         }
@@ -55,13 +56,13 @@ impl Gate {
                 body.running.remove(&lease.id);
             });
         }
-        self.forget_passed(&lease.passed);
+        self.forget_passed(lease.passed());
         self.refresh_borrowers(&lease.key.covered);
     }
 
     /// Nothing may wait inside a body that has ended.
     fn refuse_inside(&mut self, id: ClaimId) {
-        let body = self.lease_of(id).and_then(|lease| lease.body.as_ref());
+        let body = self.lease_of(id).and_then(|lease| lease.body());
         for task in body.map(|body| body.waiting.clone()).unwrap_or_default() {
             self.leave(task);
             self.refused.push_back((task, Refusal::InvalidClaim { why: "the enclosing body has ended".into() }));

@@ -66,6 +66,7 @@ impl Resource {
     }
 
     /// Free units as a claim can take them.
+    #[inline]
     pub fn whole_free(&self, now: Time) -> u64 {
         match &self.store {
             Store::Semaphore(permits) => permits.saturating_sub(self.holders.sum()),
@@ -74,10 +75,12 @@ impl Resource {
     }
 
     /// True when `units` are free.
+    #[inline]
     pub fn has(&self, units: u64, now: Time) -> bool {
         self.whole_free(now) >= units
     }
 
+    #[inline]
     pub fn capacity(&self) -> u64 {
         match &self.store {
             Store::Semaphore(permits) => *permits,
@@ -85,6 +88,7 @@ impl Resource {
         }
     }
 
+    #[inline]
     pub fn bucket(&self) -> Option<&Bucket> {
         match &self.store {
             Store::Semaphore(_) => None,
@@ -92,6 +96,7 @@ impl Resource {
         }
     }
 
+    #[inline]
     pub fn bucket_mut(&mut self) -> Option<&mut Bucket> {
         match &mut self.store {
             Store::Semaphore(_) => None,

@@ -2,7 +2,7 @@
 use super::Gate;
 use super::class::ClassKey;
 use super::holders::Holder;
-use super::lease::{Lease, Span};
+use super::lease::{Body, Lease, More, Span};
 use super::resource::ResourceIx;
 use crate::api::StoredLease;
 use crate::bucket::BucketState;
@@ -60,7 +60,7 @@ impl Gate {
     /// # Errors
     /// `UnknownResource` when a name is no longer declared, `InvalidClaim` when the id is in use. Then nothing has changed.
     pub fn restore_lease(&mut self, now: Time, stored: StoredLease<'_>) -> Result<(), Refusal> {
-        if self.waiting.contains(&stored.id) || self.lease_by_id.contains(&stored.id) {
+        if self.claims.contains(&stored.id) {
             return Err(Refusal::InvalidClaim { why: format!("claim {} waits or holds already", stored.id.0) });
         }
         let taken = stored.takes.iter().chain(stored.tokens).map(|(name, _)| name);
@@ -79,21 +79,12 @@ impl Gate {
         let covered = stored.covered.iter().map(|(name, units, holder)| (self.number(name), *units, *holder)).collect();
         let mut needs: Vec<(ResourceIx, u64)> = takes.iter().chain(&tokens).copied().collect();
         needs.sort_unstable();
-        let key = Arc::new(ClassKey { needs, covered, parent, priority, kind: self.kind(stored.kind) });
+        let key = ClassKey { needs, covered, parent, priority, kind: self.kind(stored.kind) };
         let passed = self.known_numbers(stored.passed);
-        let lease = Lease {
-            id,
-            fence,
-            key: Arc::clone(&key),
-            held: Some(takes.into()),
-            tokens,
-            place,
-            span,
-            passed,
-            body: None,
-        };
-        self.add_lease(lease);
-        self.inside(&key, id);
+        let more = More { held: Some(takes.into()), tokens, passed, body: Body::default() };
+        let lease = Lease { id, fence, key: Arc::new(key), place, span, more: Some(Box::new(more)) };
+        let at = self.add_lease(lease);
+        self.inside(at);
         self.restore_counters(place.seq.max(place.call) + 1, fence.0 + 1);
         Ok(())
     }

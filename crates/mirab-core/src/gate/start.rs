@@ -1,24 +1,29 @@
 //! A claim starts: it takes all it needs at once.
 use super::Gate;
-use super::class::{ClassIx, ClassKey, Held};
+use super::class::{Claim, ClassIx, ClassKey, Held};
 use super::holders::Holder;
-use super::lease::{Lease, LeaseIx, Span};
+use super::lease::{Lease, LeaseIx, More, Span};
 use super::line::Started;
 use super::resource::ResourceIx;
 use crate::api::{Name, Start, Units};
 use crate::bucket::BucketState;
-use crate::ids::{ClaimId, Fence};
+use crate::ids::{ClaimId, Fence, Place};
 use crate::rank::{Rank, Seat};
 use std::sync::Arc;
 
 /// Tokens taken, and what is left of their buckets.
 type Tokens = (Vec<(ResourceIx, u64)>, Vec<(Name, BucketState)>);
 
+/// What a start mostly has none of costs nothing then.
+fn each<T, U>(all: &[T], tell: impl FnMut(&T) -> U) -> Vec<U> {
+    if all.is_empty() { Vec::new() } else { all.iter().map(tell).collect() }
+}
+
 impl Gate {
     /// Starts the claim in that seat of a class: its head, or one that a promise gives way to.
     pub(super) fn start(&mut self, class: ClassIx, seat: Seat) {
         let Some(id) = self.classes[class].queue.get(&seat) else { return };
-        let Some(waiting) = self.waiting.remove(&id) else { return };
+        self.waiting -= 1;
         self.classes[class].queue.remove(&seat);
         let key = Arc::clone(&self.classes[class].key);
         let rank = seat.rank(key.priority, self.options.aging);
@@ -26,65 +31,66 @@ impl Gate {
         self.forget_delay(id);
         let fence = Fence(self.next_fence.max(1));
         self.next_fence = fence.0 + 1;
-        let (shortest, _) = self.recent(&key);
-        let longest = self.known(&key).map(|(_, longest)| longest);
+        let known = self.known(&key);
+        let (shortest, _) = known.unwrap_or_else(|| self.assumed(&key));
+        let longest = known.map(|(_, longest)| longest);
         let span = Span { started_at: self.now, shortest, longest };
         let (tokens, buckets) = self.take(id, fence, span, &key, rank);
         let passed = std::mem::take(&mut self.passing);
         let (held, takes) = (self.classes[class].held.clone(), Units::clone(&self.classes[class].takes));
-        let named_tokens = self.named(&tokens);
         let start = Start {
             id,
             fence,
             at: self.now,
             takes,
-            covered: key.covered.iter().map(|(at, units, by)| (self.name(*at), *units, *by)).collect(),
-            tokens: named_tokens,
+            covered: each(&key.covered, |(at, units, by)| (self.name(*at), *units, *by)),
+            tokens: each(&tokens, |(at, units)| (self.name(*at), *units)),
             buckets,
             shortest,
             longest,
-            passed: passed.iter().map(|(id, at)| (*id, self.name(*at))).collect(),
+            passed: each(&passed, |(id, at)| (*id, self.name(*at))),
         };
-        let lease =
-            Lease { id, fence, key: Arc::clone(&key), held, tokens, place: waiting.place, span, passed, body: None };
         self.starts.push_back(start);
         self.counters.starts += 1;
-        let at = self.add_lease(lease);
-        self.inside(&key, id);
+        let is_inside = key.parent.is_some();
+        let more = More::of(held, tokens, passed);
+        let at = self.add_lease(Lease { id, fence, key, place: Place::default(), span, more });
+        if is_inside {
+            self.inside(at);
+        }
         self.expect_overruns(at);
         self.head_changed(class);
-        self.refresh_borrowers(&key.covered);
+        if is_inside {
+            let key = Arc::clone(&self.leases[at].key);
+            self.refresh_borrowers(&key.covered);
+        }
     }
 
     pub(super) fn name(&self, at: ResourceIx) -> Name {
         Name::clone(&self.resources[at].name)
     }
 
-    /// Units by name; what nobody takes costs nothing.
-    pub(super) fn named(&mut self, units: &[(ResourceIx, u64)]) -> Units {
-        if units.is_empty() {
-            return Units::clone(self.nothing.get_or_insert_with(|| Arc::new([])));
-        }
-        units.iter().map(|(at, units)| (self.name(*at), *units)).collect()
-    }
-
     /// Keeps a lease, with what it passed.
     pub(super) fn add_lease(&mut self, lease: Lease) -> LeaseIx {
-        let (id, passed) = (lease.id, lease.passed.len());
-        for at in lease.tokens.iter().map(|(at, _)| *at).chain(lease.key.covered.iter().map(|(at, ..)| *at)) {
+        let (id, passed) = (lease.id, lease.passed().len());
+        for at in lease.tokens().iter().map(|(at, _)| *at).chain(lease.key.covered.iter().map(|(at, ..)| *at)) {
             self.resources[at].users += 1;
         }
         let at = self.leases.insert(lease);
-        self.lease_by_id.insert(id, at);
+        // A claim that waited keeps its place: it is had where it is overwritten, for a look at it by itself would cost as much again.
+        if let Some(Claim::Waits { place, .. }) = self.claims.insert(id, Claim::Holds(at)) {
+            self.leases[at].place = place;
+        }
         for index in 0..passed {
-            let (passed, resource) = self.leases[at].passed[index];
+            let (passed, resource) = self.leases[at].passed()[index];
             self.note_passed(passed, at, resource);
         }
         at
     }
 
     /// A task runs inside its enclosing body, and uses units that bodies around it hold.
-    pub(super) fn inside(&mut self, key: &ClassKey, id: ClaimId) {
+    pub(super) fn inside(&mut self, at: LeaseIx) {
+        let (id, key) = (self.leases[at].id, Arc::clone(&self.leases[at].key));
         for &(resource, units, holder) in &key.covered {
             if let Some(lease) = self.lease_of_mut(holder) {
                 *lease.body_mut().lent.entry(resource).or_default() += units;
@@ -124,13 +130,12 @@ impl Gate {
     /// Looks whether a better-ranked claim that waits for the same pool could have started: there should be none.
     fn count_inversion(&mut self, key: &ClassKey, rank: Rank) {
         for &(at, _) in &key.needs {
-            let Self { resources, classes, now, .. } = self;
-            let resource = &mut resources[at];
+            let resource = &self.resources[at];
             if !resource.is_pool {
                 continue;
             }
-            let free = resource.whole_free(*now);
-            let first = resource.line.as_mut().and_then(|line| line.candidate(free, classes, at));
+            let free = resource.whole_free(self.now);
+            let first = resource.line.as_ref().and_then(|line| line.candidate(free));
             if let Some(other) = first.filter(|other| other.rank() < rank)
                 && self.could_start(other.class())
             {
@@ -140,10 +145,10 @@ impl Gate {
     }
 
     /// What the claims of a class hold of semaphores once started; by number only where that is not all of their needs.
-    pub(super) fn held_by(&mut self, key: &ClassKey) -> (Option<Held>, Units) {
+    pub(super) fn held_by(&self, key: &ClassKey) -> (Option<Held>, Units) {
         let semaphores = key.needs.iter().filter(|(at, _)| self.resources[*at].bucket().is_none()).copied();
         let held: Vec<(ResourceIx, u64)> = semaphores.collect();
-        let takes = self.named(&held);
+        let takes = held.iter().map(|(at, units)| (self.name(*at), *units)).collect();
         ((held.len() < key.needs.len()).then(|| held.into()), takes)
     }
 }

@@ -1,6 +1,6 @@
 //! Claims join the line, leave it, or move in it.
 use super::Gate;
-use super::class::{Class, ClassIx, ClassKey, Filed, Waiting};
+use super::class::{Claim, Class, ClassIx, ClassKey, Filed, Waiting};
 use super::declare::Found;
 use super::queue::SortedQueue;
 use super::resource::ResourceIx;
@@ -19,7 +19,7 @@ impl Gate {
     /// use or the parent holds nothing. Then nothing has changed.
     pub fn submit(&mut self, now: Time, claim: Submission<'_>) -> Result<Place, Refusal> {
         // Everything is checked before anything moves: a refusal changes nothing.
-        if self.waiting.contains(&claim.id) || self.lease_by_id.contains(&claim.id) {
+        if self.claims.contains(&claim.id) {
             return Err(Refusal::InvalidClaim { why: format!("claim {} waits or holds already", claim.id.0) });
         }
         let mut key = std::mem::take(&mut self.asked);
@@ -37,7 +37,7 @@ impl Gate {
         self.join(claim.id, &key, place);
         self.asked = key;
         self.pump();
-        if claim.parent.is_some() && self.waiting.contains(&claim.id) {
+        if claim.parent.is_some() && self.waiting_of(claim.id).is_some() {
             self.refuse_circles();
         }
         Ok(place)
@@ -67,8 +67,8 @@ impl Gate {
     /// Gives a waiting claim another priority; it keeps its place among equals. False when it does not wait or is inside a run.
     pub fn reprioritise(&mut self, now: Time, id: ClaimId, priority: i32) -> bool {
         self.advance(now);
-        let movable = |waiting: &Waiting| self.classes[waiting.class].key.parent.is_none();
-        if !self.waiting.get(&id).is_some_and(movable) {
+        let movable = |waiting: Waiting| self.classes[waiting.class].key.parent.is_none();
+        if !self.waiting_of(id).is_some_and(movable) {
             self.pump();
             return false;
         }
@@ -78,7 +78,7 @@ impl Gate {
     }
 
     fn move_to(&mut self, id: ClaimId, priority: i32) {
-        let Some(&Waiting { class, place, joined }) = self.waiting.get(&id) else { return };
+        let Some(Waiting { class, place, joined }) = self.waiting_of(id) else { return };
         if self.classes[class].key.priority == priority {
             return;
         }
@@ -91,8 +91,8 @@ impl Gate {
         self.leave(id);
         self.join(id, &key, place);
         self.keep_strict(id, strict);
-        if let Some(waiting) = self.waiting.get_mut(&id) {
-            waiting.joined = joined;
+        if let Some(Claim::Waits { joined: again, .. }) = self.claims.get_mut(&id) {
+            *again = joined;
         }
     }
 
@@ -106,7 +106,7 @@ impl Gate {
 
     /// Work that was in line before may ask for more than a total that was lowered since: it waits, and is told to be unsatisfiable.
     fn check(&self, needs: &[(&str, u64)], parent: Option<ClaimId>, was_in_line: bool) -> Result<(), Refusal> {
-        if parent.is_some_and(|parent| !self.lease_by_id.contains(&parent)) {
+        if parent.is_some_and(|parent| self.lease_ix(parent).is_none()) {
             return Err(Refusal::InvalidClaim { why: "the enclosing body holds no lease any more".into() });
         }
         for (at, &(name, units)) in needs.iter().enumerate() {
@@ -161,12 +161,13 @@ impl Gate {
     fn resolve_plain(&self, needs: &[(&str, u64)], open: &mut Vec<(ResourceIx, u64)>) -> bool {
         for &(name, units) in needs {
             let Some(&resource) = self.by_name.get(name) else { return false };
-            if units == 0 || units > self.most_of(resource) || open.iter().any(|(of, _)| *of == resource) {
+            let at = open.partition_point(|(of, _)| *of < resource);
+            let is_again = open.get(at).is_some_and(|(of, _)| *of == resource);
+            if units == 0 || units > self.most_of(resource) || is_again {
                 return false;
             }
-            open.push((resource, units));
+            open.insert(at, (resource, units));
         }
-        open.sort_unstable();
         true
     }
 
@@ -219,14 +220,13 @@ impl Gate {
             Some(&class) => class,
             None => self.add_class(key, rank),
         };
-        self.waiting.insert(id, Waiting { class, place, joined: self.next_fence });
+        self.claims.insert(id, Claim::Waits { class, place, joined: self.next_fence });
+        self.waiting += 1;
         self.remember_delay(id);
         if self.classes[class].queue.is_empty() {
             self.count_live(class, true);
         }
-        let queue = &mut self.classes[class].queue;
-        queue.insert(seat, id);
-        if queue.first().is_some_and(|(first, _)| first == seat) {
+        if self.classes[class].enqueue(seat, id) {
             self.head_changed(class);
             // A task that comes back for its next attempt is ahead of siblings that were called after it.
             self.refresh_borrowers(&key.covered);
@@ -237,8 +237,10 @@ impl Gate {
 
     /// Takes a waiting claim out of its class; gives what is needed to let it join again.
     pub(super) fn leave(&mut self, id: ClaimId) -> Option<(Arc<ClassKey>, Waiting)> {
-        let waiting = self.waiting.remove(&id)?;
+        let waiting = self.waiting_of(id)?;
         let Waiting { class, place, .. } = waiting;
+        self.claims.remove(&id);
+        self.waiting -= 1;
         let key = Arc::clone(&self.classes[class].key);
         let seat = Seat::new(place, self.options.aging);
         let was_head = self.classes[class].queue.first().is_some_and(|(first, _)| first == seat);
@@ -262,7 +264,7 @@ impl Gate {
         let (held, takes) = self.held_by(key);
         let key = Arc::new(key.clone());
         let (queue, filed) = (SortedQueue::default(), Filed::Aside);
-        let class = Class { key: Arc::clone(&key), held, takes, queue, filed, head, startable: false, kept: false };
+        let class = Class { key: Arc::clone(&key), held, takes, queue, newest: None, filed, head, kept: false };
         let class = self.classes.insert(class);
         self.by_key.insert(Arc::clone(&key), class);
         let Self { resources, classes, .. } = self;
@@ -296,7 +298,7 @@ impl Gate {
             }
         }
         for (_, _, holder) in &gone.key.covered {
-            if let Some(body) = self.lease_of_mut(*holder).and_then(|lease| lease.body.as_mut()) {
+            if let Some(body) = self.lease_of_mut(*holder).map(super::lease::Lease::body_mut) {
                 body.borrowers.remove(&class);
             }
         }

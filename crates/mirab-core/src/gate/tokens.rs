@@ -28,10 +28,10 @@ impl Gate {
             || Refusal::invalid(name, "this work took no tokens of it, expected a token bucket that it asked for");
         let at = *self.by_name.get(name).ok_or_else(none)?;
         let now = self.now.max(now);
-        let Self { resources, leases, lease_by_id, .. } = self;
+        let Self { resources, leases, claims, .. } = self;
         let bucket = resources[at].bucket_mut().ok_or_else(none)?;
-        let lease = lease_by_id.get(&id).map(|lease| &mut leases[*lease]);
-        let tokens = lease.and_then(|lease| lease.tokens.iter_mut().find(|(of, _)| *of == at));
+        let lease = claims.get(&id).and_then(|claim| Some(&mut leases[claim.lease()?]));
+        let tokens = lease.and_then(|lease| lease.tokens_mut().iter_mut().find(|(of, _)| *of == at));
         let (_, charged) = tokens.ok_or_else(none)?;
         *charged = bucket.settle(*charged, actual, now);
         let settled = Settled { charged: *charged, bucket: bucket.state(now) };

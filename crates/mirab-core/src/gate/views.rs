@@ -4,9 +4,30 @@ use super::class::ClassIx;
 use super::resource::{Resource, ResourceIx};
 use crate::api::ResourceView;
 use crate::ids::{ClaimId, Place};
-use crate::rank::Rank;
+use crate::rank::{Head, Rank};
 use crate::time::Time;
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+/// Resources of which somebody read the order of heads since the last step.
+#[derive(Debug, Default)]
+pub(super) struct OrdersRead(Mutex<Vec<ResourceIx>>);
+
+impl OrdersRead {
+    fn note(&self, at: ResourceIx) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(at);
+    }
+
+    fn take(&mut self) -> Vec<ResourceIx> {
+        std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Clone for OrdersRead {
+    fn clone(&self) -> Self {
+        Self(Mutex::new(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()))
+    }
+}
 
 impl Gate {
     /// Every resource that is declared by name or in use, in name order.
@@ -36,6 +57,27 @@ impl Gate {
             free: resource.free(self.now),
             waiters: self.waiters(at),
             declared_as: self.declared[resource.declared].name.to_string(),
+        }
+    }
+
+    /// The heads of all classes that need a resource, best first: read once, for all who ask until the next step.
+    pub(super) fn heads(&self, at: ResourceIx) -> &[Head] {
+        let Some(line) = self.resources[at].line.as_ref() else { return &[] };
+        line.heads.get_or_init(|| {
+            self.orders_read.note(at);
+            let waited_for = line.members().filter(|class| !self.classes[*class].queue.is_empty());
+            let mut heads: Vec<_> = waited_for.map(|class| Head::new(self.classes[class].head, class)).collect();
+            heads.sort_unstable();
+            heads
+        })
+    }
+
+    /// At the begin of a step: what was read of the order of heads holds no more.
+    pub(super) fn forget_orders(&mut self) {
+        for at in self.orders_read.take() {
+            if let Some(line) = self.resources.get_mut(at).and_then(|resource| resource.line.as_mut()) {
+                line.heads.take();
+            }
         }
     }
 
@@ -71,7 +113,7 @@ impl Gate {
     /// How many claims rank ahead of a waiting claim, plus one.
     #[must_use]
     pub fn position(&self, id: ClaimId) -> Option<u64> {
-        let rank = self.rank(self.waiting.get(&id)?);
+        let rank = self.rank(self.waiting_of(id)?);
         let ahead: usize = self.classes.iter().map(|(at, _)| self.ahead_in(at, rank, usize::MAX)).sum();
         Some(ahead as u64 + 1)
     }
@@ -88,7 +130,7 @@ impl Gate {
     /// Where a waiting claim stands in the line.
     #[must_use]
     pub fn place(&self, id: ClaimId) -> Option<Place> {
-        self.waiting.get(&id).map(|waiting| waiting.place)
+        self.waiting_of(id).map(|waiting| waiting.place)
     }
 
     /// Merges the queues of classes by rank.

@@ -6,11 +6,10 @@ use std::fmt::Debug;
 
 /// Order of names within a start is nobody's concern.
 pub(super) fn sorted(mut start: Start) -> Start {
-    for units in [&mut start.takes, &mut start.tokens] {
-        let mut ordered = units.to_vec();
-        ordered.sort();
-        *units = ordered.into();
-    }
+    let mut takes = start.takes.to_vec();
+    takes.sort();
+    start.takes = takes.into();
+    start.tokens.sort();
     start.covered.sort();
     start.passed.sort();
     start.buckets.sort_by(|a, b| a.0.cmp(&b.0));
