@@ -56,4 +56,15 @@ mod tests {
         assert_eq!(timers.pop_due(Time(9)), Some(Wake::Lapse(ClaimId(1))));
         assert_eq!((timers.pop_due(Time(9)), timers.first()), (None, None));
     }
+
+    /// Timers that are not needed any more are gone at once, not when they would have fired.
+    #[test]
+    fn case_s17_timers_of_work_that_ended_take_no_memory() {
+        let mut timers = Timers::default();
+        for id in 0..100_000 {
+            timers.set(Time(3_600 * mirab_core::SECOND + id), Wake::Lapse(ClaimId(id)));
+            timers.clear(&Wake::Lapse(ClaimId(id)));
+            assert_eq!((timers.by_time.len(), timers.by_wake.len()), (0, 0));
+        }
+    }
 }

@@ -123,7 +123,7 @@ fn a_crashed_run_is_run_again_at_its_place_while_reruns_are_left() {
 }
 
 #[test]
-fn a_silent_worker_lapses_and_a_beating_one_does_not() {
+fn case_e12_a_lease_admits_no_second_holder_while_the_first_beats() {
     let mut world = world(0);
     let id = world.submit("nightly");
     let next = world.submit("nightly");
@@ -131,6 +131,7 @@ fn a_silent_worker_lapses_and_a_beating_one_does_not() {
     for _ in 0..30 {
         world.pass(seconds(5));
         assert_eq!(world.beat(body), Ok(false));
+        assert_eq!((world.state(next), world.used("db")), (State::Waiting, 1), "ten lives of a lease long");
     }
     let commits = world.driver.journal().commits;
     world.beat(body).unwrap();
@@ -149,14 +150,15 @@ fn a_silent_worker_lapses_and_a_beating_one_does_not() {
 }
 
 #[test]
-fn a_silent_lease_ends_also_when_nobody_says_that_its_worker_is_gone() {
+fn case_a11_a_silent_lease_ends_after_missed_heartbeats_though_nobody_says_that_its_worker_is_gone() {
     let mut world = world(0);
-    let id = world.submit("nightly");
+    let (id, next) = (world.submit("nightly"), world.submit("nightly"));
     world.start("engine-1");
     world.pass(seconds(20) - 1);
-    assert_eq!(world.state(id), State::Running);
+    assert_eq!((world.state(id), world.state(next)), (State::Running, State::Waiting));
     world.pass(1);
-    assert_eq!(world.state(id), State::Crashed);
+    assert_eq!((world.state(id), world.state(next)), (State::Crashed, State::Pending), "however long it was to take");
+    world.cancel(next).unwrap();
     world.assert_idle();
 }
 

@@ -12,4 +12,5 @@ mod retries;
 mod runs;
 mod store_failures;
 mod tasks;
+mod ways;
 mod world;

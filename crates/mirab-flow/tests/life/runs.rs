@@ -148,6 +148,19 @@ fn case_a9_a_cancelled_holder_gives_back_when_its_body_ends() {
     assert_eq!((world.state(holder), world.state(next)), (State::Cancelled, State::Pending));
 }
 
+/// The part of A12 that is here: a run that is taken out of the way leaves nothing locked. (Rows cannot be deleted yet.)
+#[test]
+fn case_a12_what_a_cancelled_run_held_goes_on_in_the_commit_that_ends_it() {
+    let mut world = World::new(2, &[semaphore("db", 1)], vec![flow("nightly")]);
+    let offered = world.submit_needing("nightly", &[("db", 1)]).unwrap();
+    let next = world.submit_needing("nightly", &[("db", 1)]).unwrap();
+    let commits = world.driver.journal().commits;
+    world.cancel(offered).unwrap();
+    assert_eq!((world.state(offered), world.state(next)), (State::Cancelled, State::Pending));
+    let journal = world.driver.journal();
+    assert_eq!((journal.commits, journal.leases.keys().collect::<Vec<_>>()), (commits + 1, vec![&next]));
+}
+
 #[test]
 fn a_body_that_does_not_stop_is_killed_after_the_grace_and_ends_cancelled() {
     let mut world = World::new(1, &[], vec![mirab_flow::FlowSpec { crash_retries: 3, ..flow("nightly") }]);

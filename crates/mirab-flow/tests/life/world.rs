@@ -199,6 +199,7 @@ impl World {
         }
         assert!(self.driver.journal().leases.is_empty());
         assert!(self.o().leases_of_workers().is_empty() && self.o().demand().is_empty());
+        assert_eq!(self.driver.poll_timeout(), None);
     }
 }
 
