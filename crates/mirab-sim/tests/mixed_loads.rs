@@ -10,12 +10,13 @@ fn waits_are_bounded_over_forty_loads() {
         {
             let load = Load::of(seed, [20, 50, 80, 95][usize::try_from(seed % 4).unwrap()], durations, tasks, 120);
             let outcome = play(&load);
-            let (wait, resources) = outcome.longest_wait;
-            let bound = 2 * resources as u64 * outcome.longest_hold;
-            assert!(
-                wait <= bound,
-                "seed {seed}, {durations:?}, tasks {tasks}: {wait} of {bound} ns with {resources} resources"
-            );
+            for (wait, resources) in &outcome.waits {
+                let bound = outcome.bound(resources);
+                assert!(
+                    *wait <= bound,
+                    "seed {seed}, {durations:?}, tasks {tasks}: {wait} of {bound} ns for resources {resources:?}"
+                );
+            }
         }
     }
 }
