@@ -1,6 +1,7 @@
 //! Further failures that users of other schedulers reported, on a virtual clock; each test is named after its case.
 use mirab_core::{ClaimId, Ended, Fence, Gate, Place, ResourceConfig, SECOND, Submission, Time};
 use mirab_sim::{Amount, Arrival, Rng, World};
+use std::collections::BTreeSet;
 
 type Sim = World<Gate>;
 
@@ -23,7 +24,11 @@ fn case_a2_a5_what_is_used_is_what_is_held_at_every_step() {
                 sim.end(&id);
             }
         }
-        assert!(sim.used("db") <= 5);
+        let (used, shown) = (sim.used("db"), sim.gate.resource("db").unwrap());
+        assert!(used <= 5 && shown.free == 5 - i64::try_from(used).unwrap());
+        let holders: BTreeSet<ClaimId> = sim.gate.holders("db").into_iter().map(|(id, ..)| id).collect();
+        let live = running.iter().filter(|id| sim.holds(id)).map(|id| sim.id(id));
+        assert_eq!(holders, live.collect());
     }
     running.iter().rev().for_each(|id| {
         sim.cancel(id);
@@ -325,11 +330,10 @@ fn case_r17_no_units_are_refused() {
     assert_eq!(sim.try_submit("none", &[("db", 0)], 0).unwrap_err().code(), "InvalidResource");
 }
 
-/// A host whose timers come up to a millisecond late still gets what the rate allows: no token is lost, none is given twice.
-#[test]
-fn case_s12_late_timers_lose_no_tokens() {
+/// How many units of a bucket of 1,000/s start within two seconds, by a host whose timers come up to a millisecond late.
+fn started_by_late_timers(burst: u64) -> usize {
     let mut sim = Sim::new();
-    sim.bucket("api", 1_000, 1, 10);
+    sim.bucket("api", 1_000, 1, burst);
     (0..3_000).for_each(|n| sim.submit(&format!("w{n}"), &[("api", 1)], 0));
     let mut rng = Rng::new(5);
     while let Some((at, _)) = sim.gate.poll_timeout().filter(|(at, _)| *at <= Time(2 * SECOND)) {
@@ -340,7 +344,21 @@ fn case_s12_late_timers_lose_no_tokens() {
             sim.starts.push(start);
         }
     }
-    assert!((1_990..=2_011).contains(&sim.starts.len()), "{}", sim.starts.len());
+    sim.starts.len()
+}
+
+/// No token is lost, none is given twice. With a burst of 1 the bucket can only be as good as its timers, half a millisecond late on average:
+/// it does what a bare loop of such timers does.
+#[test]
+fn case_s12_late_timers_lose_no_tokens() {
+    assert!((1_990..=2_011).contains(&started_by_late_timers(10)), "{}", started_by_late_timers(10));
+    let (mut rng, mut bare, mut at) = (Rng::new(5), 1, 0);
+    while at + 1_000_000 <= 2 * SECOND {
+        at += 1_000_000 + rng.below(1_000_000);
+        bare += 1;
+    }
+    let with_one = started_by_late_timers(1);
+    assert!(with_one * 100 >= bare * 98 && with_one <= 2_001 + 1, "{with_one} beside {bare}");
 }
 
 #[test]

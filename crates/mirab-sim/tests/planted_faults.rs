@@ -98,7 +98,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
     }
 }
 
-/// The fault is seen within a few hundred histories, and told in few steps.
+/// The fault is seen within some thousand histories, and told in few steps.
 fn is_seen<const FAULT: u8>() {
     let failure = (0..5_000).find_map(|seed| run_history::<Faulty<FAULT>>(seed).err());
     let failure = failure.unwrap_or_else(|| panic!("fault {FAULT} was not seen"));

@@ -132,7 +132,7 @@ fn keys_of_semaphores() {
     report("... and once they are idle", 30, idle, idle <= 30);
 }
 
-/// As many grants as a billion, in closed form and step by step: not one too many, not one too few.
+/// The last of many grants comes at the very nanosecond that the closed form gives: not one too many, not one too few.
 fn bucket_drift() {
     let rates = [
         (1, 604_800, 20_000, "one per week"),
@@ -186,8 +186,8 @@ fn submit_at(gate: &mut Gate, id: u64) {
     }
 }
 
-/// A billion grants in one leap: a bucket of a billion a second is emptied and filled, again and again.
-fn billion_grants() {
+/// A billion tokens, a million at a time: a bucket of 7,000,000 in 11 s is emptied as it fills.
+fn billion_tokens() {
     let burst = MILLION;
     let mut gate = gate_of_bucket(7 * MILLION, 11, 2 * burst);
     let (mut granted, mut now) = (0u64, 0);
@@ -260,6 +260,6 @@ fn main() {
     keys_of_buckets();
     keys_of_semaphores();
     bucket_drift();
-    billion_grants();
+    billion_tokens();
     explained();
 }

@@ -15,7 +15,7 @@ fn option(name: &str, default: u64) -> u64 {
 fn main() -> ExitCode {
     // A panic of the gate is told with its history; hundreds of them come while that is shrunk.
     std::panic::set_hook(Box::new(|_| {}));
-    let (seeds, from) = (option("--seeds", 100_000), option("--from", 0));
+    let (seeds, from) = (option("--seeds", 1_000_000), option("--from", 0));
     let (failed, done) = (AtomicBool::new(false), AtomicU64::new(0));
     let play = |first: u64| {
         for seed in (from + first..from + seeds).step_by(THREADS as usize) {
