@@ -69,7 +69,7 @@ fn an_empty_file_says_nothing() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
+fn case_e10_mistakes_are_named_with_their_place() {
     for (text, wanted) in [
         // Unknown keys.
         (
@@ -79,6 +79,12 @@ fn mistakes_are_named_with_their_place() {
         ("[server]\nprot = 1", "mirab.toml:2:1: unknown key \"prot\" in [server]"),
         ("db = 1", "mirab.toml:1:1: unknown key \"db\" in the file"),
         ("[gate]\nage = \"1s\"", "mirab.toml:2:1: unknown key \"age\" in [gate]"),
+        // Limits at the wrong level.
+        ("[server]\ndb = 1", "mirab.toml:2:1: unknown key \"db\" in [server]"),
+        (
+            "[resources.api]\nkind = \"token_bucket\"\nrate = 1.0\nburst = 2\nmax_concurrent = 2",
+            "mirab.toml:5:1: unknown key \"max_concurrent\" in resource \"api\"",
+        ),
         (
             "[resources]\ndb = { kind = \"semaphore\", permits = 1, rate = 2 }",
             "mirab.toml:2:41: unknown key \"rate\" in resource \"db\"",

@@ -57,3 +57,32 @@ fn all_kinds_are_listed_with_their_origin() {
     let refused = server.create(CreateRun { flow: "nightly".into(), resources: other_shard, ..Default::default() });
     assert_eq!(code(refused), "ResourceOnOtherShard");
 }
+
+#[test]
+fn case_e13_every_limit_that_applies_to_a_run_is_told_with_its_value_and_origin() {
+    let config = "[server]\nproject = \"shop\"\n[resources]\n\"api:*\" = 2\n\"tag:heavy\" = 3\nrate = { kind = \"token_bucket\", rate = 0.5, burst = 4 }";
+    let options = json!({"max_concurrent": 5, "tags": ["heavy"], "resources": {"api:acme": 1, "rate": 1}});
+    let (_world, server) = server(config, &[flow("nightly", options)]);
+    let run = server.submit("nightly");
+    let limits: Vec<_> = run.needs.keys().map(|name| server.client.resolve(name).unwrap()).collect();
+    let told: Vec<_> = limits
+        .iter()
+        .map(|limit| {
+            let line =
+                limit.origin.as_deref().and_then(|origin| origin.rsplit_once("mirab.toml:")).map(|(_, line)| line);
+            (limit.name.as_str(), limit.declared_as.as_str(), limit.limit.as_str(), line)
+        })
+        .collect();
+    let expected = [
+        ("api:acme", "api:*", "a semaphore of 2", Some("5")),
+        ("flow:shop/nightly", "flow:shop/nightly", "a semaphore of 5", None),
+        ("pool:default", "pool:default", "a semaphore of 8", None),
+        ("rate", "rate", "a token bucket of 0.5 per second with burst 4", Some("7")),
+        ("tag:heavy", "tag:heavy", "a semaphore of 3", Some("6")),
+    ];
+    assert_eq!(told, expected);
+    // And each is the one that counts.
+    for limit in limits.iter().filter(|limit| limit.name != "rate") {
+        assert_eq!(server.client.resource(&limit.name).unwrap().holders[0].id, run.id, "{}", limit.name);
+    }
+}
