@@ -207,8 +207,8 @@ impl Orchestrator {
         inside.into_iter().collect()
     }
 
-    /// Ends tasks: those whose body executes in the state given, those that wait as Cancelled. Waiting ones leave the line first, so that none starts by what the others give
-    /// back; then bodies end from the inside out.
+    /// Ends tasks: those whose body executes in the state given, those that wait as Cancelled. Waiting ones leave the line first, so that
+    /// none starts by what the others give back; then bodies end from the inside out.
     pub(super) fn end_tasks(&mut self, now: Time, mut ids: Vec<ClaimId>, executing: State, reason: &str) {
         ids.retain(|id| self.tasks.get(id).is_some_and(|task| !task.state().is_terminal()));
         ids.sort_unstable_by(|a, b| b.cmp(a));
