@@ -76,6 +76,17 @@ def test_a_clean_directory_is_told_so_and_strict_minds_warnings(tmp_path: Path) 
     assert check(tmp_path)[0] == 0 and check(tmp_path, "--strict")[0] == 1
 
 
+def test_a_bucket_binds_when_more_of_it_is_asked_for_than_the_narrower_one_keeps_back(tmp_path: Path) -> None:
+    bucket = '{ kind = "token_bucket", rate = %s, burst = %s }'
+    (tmp_path / "mirab.toml").write_text(
+        f"[resources]\nwide = {bucket % ('50.0', 100)}\nnarrow = {bucket % ('10.0', 10)}\n"
+    )
+    flows = "from mirab import flow\n\n@flow(resources={'wide': %s, 'narrow': 1})\ndef call(): ...\n"
+    for units, codes in [(5, ["NeverBinds"]), (6, [])]:
+        (tmp_path / "flows.py").write_text(flows % units)
+        assert [each["code"] for each in check(tmp_path)[1]] == codes
+
+
 def test_tags_of_tasks_and_exact_names_behind_a_template_count(tmp_path: Path) -> None:
     (tmp_path / "mirab.toml").write_text('[resources]\n"tag:x" = 1\n"tenant:acme" = 1\n')
     (tmp_path / "flows.py").write_text(

@@ -51,7 +51,7 @@ pub fn check(dir: &Path, home: &Path, python: &Path) -> Result<Vec<Finding>, Ser
         check_asker(&declarations, &gate, &asker, &mut findings);
     }
     check_caps(&found, max_engines, &mut findings);
-    check_patterns(&declarations, &mut findings);
+    check_patterns(&declarations, &gate, &mut findings);
     check_pairs(&declarations, &found, &mut findings);
     check_unused(&declarations, &gate, &found, &mut findings);
     findings.sort_by(|a, b| (a.warning, &a.place).cmp(&(b.warning, &b.place)));
@@ -162,14 +162,14 @@ fn sample(asker: &Asker<'_>, name: &str) -> (Option<String>, Option<(&'static st
     }
 }
 
-/// A cap above the number of engines never binds.
+/// A cap above the number of engines never binds, unless the flow is called inside other runs: that takes no engine.
 fn check_caps(found: &Discovery, max_engines: Option<u64>, findings: &mut Vec<Finding>) {
     let engines = max_engines.unwrap_or(1);
     for flow in &found.flows {
         if let Some(cap) = flow.options.max_concurrent.filter(|cap| *cap > engines) {
             let message = format!(
-                "flow {:?} has max_concurrent = {cap}, which can never bind with {engines} engine processes: \
-                 raise max_engines, or leave it out",
+                "flow {:?} has max_concurrent = {cap}, and max_engines is {engines}: more than {engines} never run at once, unless \
+                 other flows call it; raise max_engines, or leave the cap out",
                 flow.name
             );
             findings.push(finding("NeverBinds", true, &flow.file, message));
@@ -178,12 +178,11 @@ fn check_caps(found: &Discovery, max_engines: Option<u64>, findings: &mut Vec<Fi
 }
 
 /// Patterns that match the same names, and which of them wins.
-fn check_patterns(declarations: &Declarations, findings: &mut Vec<Finding>) {
+fn check_patterns(declarations: &Declarations, gate: &Gate, findings: &mut Vec<Finding>) {
     let patterns: Vec<_> = declarations.iter().filter(|declared| declared.config.name.contains('*')).collect();
     for (index, one) in patterns.iter().enumerate() {
         for other in &patterns[index + 1..] {
             let Some(both) = name_of_both(&one.config.name, &other.config.name) else { continue };
-            let gate = gate_of(declarations);
             let Ok(resolution) = gate.resolve(&both) else { continue };
             let message = format!(
                 "patterns {:?} and {:?} overlap: {both:?}, for one, goes by {:?} (the longest prefix wins, then the longest suffix)",
@@ -213,34 +212,36 @@ fn name_of_both(one: &str, other: &str) -> Option<String> {
 
 /// Of two buckets that are always asked for together, one may be so wide that the other never lets it bind.
 fn check_pairs(declarations: &Declarations, found: &Discovery, findings: &mut Vec<Finding>) {
-    let buckets: Vec<&ResourceConfig> =
-        declarations.iter().map(|declared| &declared.config).filter(|c| !c.name.contains('*')).collect();
-    let users = |name: &str| askers(found).into_iter().filter(|asker| asker.resources.contains_key(name)).count();
-    let together = |a: &str, b: &str| {
-        askers(found).iter().filter(|asker| asker.resources.contains_key(a) && asker.resources.contains_key(b)).count()
-    };
-    for wide in &buckets {
-        for narrow in &buckets {
-            let (Limit::TokenBucket { rate, burst }, Limit::TokenBucket { rate: least, burst: small }) =
-                (wide.limit, narrow.limit)
-            else {
-                continue;
-            };
-            let both = together(&wide.name, &narrow.name);
-            // Over any time the narrow one lets through at most its burst and rate: the wide one always has that much.
-            let never = wide.name != narrow.name && least.as_f64() <= rate.as_f64() && small <= burst;
-            if never && both > 0 && both == users(&wide.name) && (least, small) != (rate, burst) {
-                let place = declarations.origin(&wide.name).unwrap_or_default();
-                let message = format!(
-                    "token bucket {:?} can never bind: all that ask for it ask for {:?} too, which lets through {} per second",
-                    wide.name,
-                    narrow.name,
-                    least.as_f64()
-                );
-                findings.push(finding("NeverBinds", true, &place, message));
-            }
-        }
+    let (askers, named) = (askers(found), |config: &&ResourceConfig| !config.name.contains('*'));
+    let buckets: Vec<&ResourceConfig> = declarations.iter().map(|declared| &declared.config).filter(named).collect();
+    let pairs = buckets.iter().flat_map(|wide| buckets.iter().map(move |narrow| (*wide, *narrow)));
+    for (wide, narrow) in pairs.filter(|(wide, narrow)| never_binds(wide, narrow, &askers)) {
+        let place = declarations.origin(&wide.name).unwrap_or_default();
+        let message = format!(
+            "token bucket {:?} can never bind: all that ask for it ask for {:?} too, which is used up before; \
+             lower its rate or burst, or leave it out",
+            wide.name, narrow.name
+        );
+        findings.push(finding("NeverBinds", true, &place, message));
     }
+}
+
+/// True when all that ask for `wide` ask for `narrow` too, and what that lets through can always be had of `wide`: at once by its burst,
+/// and over any time by its rate.
+fn never_binds(wide: &ResourceConfig, narrow: &ResourceConfig, askers: &[Asker<'_>]) -> bool {
+    let (Limit::TokenBucket { rate: most, burst: large }, Limit::TokenBucket { rate, burst }) =
+        (wide.limit, narrow.limit)
+    else {
+        return false;
+    };
+    let users = || askers.iter().filter_map(|asker| Some((asker, *asker.resources.get(&wide.name)?)));
+    let fits = |(asker, units): (&Asker<'_>, u64)| {
+        asker.resources.get(&narrow.name).is_some_and(|narrow_units| {
+            let each = units as f64 / *narrow_units as f64;
+            each * rate.as_f64() <= most.as_f64() && each * burst as f64 <= large as f64
+        })
+    };
+    wide.name != narrow.name && (rate, burst) != (most, large) && users().next().is_some() && users().all(fits)
 }
 
 /// Declared, and asked for by nothing that was found: a misspelt name on one side, or something of another program.
