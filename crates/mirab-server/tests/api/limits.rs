@@ -92,17 +92,24 @@ fn case_r14_nonsense_is_refused_and_changes_nothing() {
 fn case_r15_an_edit_by_hand_is_not_lost() {
     let (world, server) = server(CONFIG, &[]);
     let path = world.path("shop/mirab.toml");
-    let text = std::fs::read_to_string(&path).unwrap();
-    // Before the server has looked, a change of the same name is told, and one of another name keeps it.
-    std::fs::write(&path, text.replace("db = 2", "db = 9")).unwrap();
-    let told = server.client.patch_resource("db", &permits(5));
-    if told.is_err() {
-        assert_eq!(code(told), "ConfigConflict");
-    }
+    // Before the server has looked, a change of the same name is told. Should it have looked just then, the next edit is tried.
+    let edit = |permits: u64| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let line = text.lines().find(|line| line.starts_with("db = ")).unwrap();
+        std::fs::write(&path, text.replace(line, &format!("db = {permits}"))).unwrap();
+    };
+    let conflict = (10..30).find_map(|by_hand| {
+        edit(by_hand);
+        let told = server.client.patch_resource("db", &permits(5));
+        told.is_err().then(|| (by_hand, code(told)))
+    });
+    let (by_hand, told) = conflict.expect("an edit that was not seen yet is not overwritten");
+    assert_eq!(told, "ConfigConflict");
+    // And a change of another name keeps it.
     server.client.patch_resource("api:*", &permits(3)).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
-    assert!(text.contains("\"api:*\" = 3") && (text.contains("db = 9") || text.contains("db = 5")), "{text}");
-    let changed = || server.client.resource("db").unwrap().resource.permits.filter(|permits| *permits != 2);
+    assert!(text.contains("\"api:*\" = 3") && text.contains(&format!("db = {by_hand}")), "{text}");
+    let changed = || server.client.resource("db").unwrap().resource.permits.filter(|permits| *permits == by_hand);
     until("the edit is taken over", changed);
 }
 
