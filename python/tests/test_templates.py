@@ -44,6 +44,7 @@ def test_names_that_come_out_the_same_are_summed() -> None:
         ({"tenant": "  "}, "empty"),
         ({"tenant": None}, "null"),
         ({"tenant": float("nan")}, "null"),
+        ({"tenant": 2**64 + 1}, "a number too large"),
         ({"tenant": [1]}, "a list"),
         ({"tenant": {"a": 1}}, "an object"),
         ({"tenant": Order("acme")}, "an object"),

@@ -28,16 +28,25 @@ pub fn plain_needs(
 /// The text of a value as it stands in a name; or what it is instead.
 ///
 /// # Errors
-/// `missing`, `null`, `a list` or `an object`: none of them is text.
+/// `missing`, `null`, `a list` or `an object`: none of them is text. A number that was rounded as it was read, so that different ones would
+/// share a name.
 pub fn text_of(value: Option<&Value>) -> Result<String, &'static str> {
     match value {
         None => Err("missing"),
         Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Number(number)) if is_rounded(number) => Err("a number too large to be told from its neighbours"),
         Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
         Some(Value::Null) => Err("null"),
         Some(Value::Array(_)) => Err("a list"),
         Some(Value::Object(_)) => Err("an object"),
     }
+}
+
+/// True beyond 64 bits: a whole number of that size was read as the nearest float.
+fn is_rounded(number: &serde_json::Number) -> bool {
+    const LEAST: f64 = i64::MIN as f64;
+    const MOST: f64 = u64::MAX as f64;
+    number.is_f64() && number.as_f64().is_none_or(|value| value <= LEAST || value >= MOST)
 }
 
 fn value_of<'a>(params: &'a Map<String, Value>, defaults: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
@@ -84,10 +93,17 @@ mod tests {
 
     #[test]
     fn values_are_text_as_json_writes_them() {
-        for (value, text) in [(json!("7"), "7"), (json!(7), "7"), (json!(-0.5), "-0.5"), (json!(true), "true")] {
+        for (value, text) in
+            [(json!("7"), "7"), (json!(7), "7"), (json!(-0.5), "-0.5"), (json!(1e16), "1e+16"), (json!(true), "true")]
+        {
             assert_eq!(text_of(Some(&value)).unwrap(), text);
         }
-        for (value, what) in [(json!([1]), "is a list"), (json!({"a": 1}), "is an object")] {
+        let largest: Value = serde_json::from_str("18446744073709551615").unwrap();
+        assert_eq!(text_of(Some(&largest)).unwrap(), "18446744073709551615");
+        let rounded: Value = serde_json::from_str("18446744073709551617").unwrap();
+        for (value, what) in
+            [(json!([1]), "is a list"), (json!({"a": 1}), "is an object"), (rounded, "is a number too large")]
+        {
             let told = names("{t}", json!({"t": value}), json!({})).unwrap_err();
             assert!(told.contains(what), "{told}");
         }
