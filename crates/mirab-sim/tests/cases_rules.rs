@@ -1,16 +1,40 @@
-//! The cases that settle the rules, on the model alone: those of the gate rest on it.
-use mirab_core::SECOND;
-use mirab_sim::{Arrival, Model, World, stream};
+//! The cases that settle the rules, on the model and on the gate.
+use mirab_core::{Gate, SECOND};
+use mirab_sim::{Arrival, Model, Subject, World, stream};
 
-type Sim = World<Model>;
+macro_rules! on_both {
+    ($($case:ident),* $(,)?) => {
+        mod the_model {
+            $(#[test] fn $case() { super::$case::<super::Model>(); })*
+        }
+        mod the_gate {
+            $(#[test] fn $case() { super::$case::<super::Gate>(); })*
+        }
+    };
+}
+
+on_both!(
+    case_c2_a_large_request_starts_when_the_last_holder_ends,
+    case_s1_a_large_request_waits_for_one_hold_at_most,
+    case_s2_important_claims_behind_a_large_one_wait_for_it_alone,
+    case_s3_a_large_request_for_tokens_waits_for_one_refill,
+    a_bucket_keeps_the_order,
+    a_blocked_head_hides_nobody,
+    tasks_share_what_their_run_holds_in_order_of_call,
+    case_r7_the_newest_task_of_a_circle_is_refused,
+    a_circle_through_shared_units_is_seen,
+    the_line_gives_way_to_a_task_of_the_run_it_waits_for,
+    lowering_a_total_refuses_the_newest_in_the_circle_not_the_bystander,
+    a_paused_resource_is_checked_against_its_last_total,
+    case_e3_a_total_below_its_use_takes_nothing_back,
+);
 
 fn arrival(at: u64, id: &str, needs: &[(&'static str, u64)], priority: i32, hold: u64) -> Arrival {
     Arrival { at: mirab_core::Time(at), id: id.into(), needs: needs.to_vec(), priority, hold }
 }
 
-#[test]
-fn case_c2_a_large_request_starts_when_the_last_holder_ends() {
-    let mut sim = Sim::new();
+fn case_c2_a_large_request_starts_when_the_last_holder_ends<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("db", 4)]);
     let mut work = stream("db", SECOND / 10, SECOND / 4, 60 * SECOND, SECOND);
     work.extend((1..=4).map(|k| arrival(0, &format!("h{k}"), &[("db", 1)], 0, k * SECOND)));
@@ -19,10 +43,9 @@ fn case_c2_a_large_request_starts_when_the_last_holder_ends() {
     assert_eq!(sim.started_at("big"), Some(4 * SECOND));
 }
 
-#[test]
-fn case_s1_a_large_request_waits_for_one_hold_at_most() {
+fn case_s1_a_large_request_waits_for_one_hold_at_most<S: Subject>() {
     for every in [SECOND / 10, SECOND / 2] {
-        let mut sim = Sim::new();
+        let mut sim = World::<S>::new();
         sim.semaphores(&[("gpu", 10)]);
         let mut work = stream("gpu", 0, every, 20 * SECOND, SECOND);
         work.push(arrival(5 * SECOND + 1, "big", &[("gpu", 10)], 3, SECOND));
@@ -31,9 +54,8 @@ fn case_s1_a_large_request_waits_for_one_hold_at_most() {
     }
 }
 
-#[test]
-fn case_s2_important_claims_behind_a_large_one_wait_for_it_alone() {
-    let mut sim = Sim::new();
+fn case_s2_important_claims_behind_a_large_one_wait_for_it_alone<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("gpu", 10)]);
     let mut work = stream("gpu", 0, SECOND / 12, 20 * SECOND, SECOND);
     work.push(arrival(5 * SECOND + 1, "big", &[("gpu", 10)], 3, SECOND));
@@ -44,10 +66,9 @@ fn case_s2_important_claims_behind_a_large_one_wait_for_it_alone() {
     }
 }
 
-#[test]
-fn case_s3_a_large_request_for_tokens_waits_for_one_refill() {
+fn case_s3_a_large_request_for_tokens_waits_for_one_refill<S: Subject>() {
     for per_second in [9, 10, 11] {
-        let mut sim = Sim::new();
+        let mut sim = World::<S>::new();
         sim.bucket("api", 10, 1, 10);
         let mut work = stream("api", 0, SECOND / per_second, 30 * SECOND, 0);
         work.push(arrival(20 * SECOND + 1, "big", &[("api", 10)], 3, 0));
@@ -56,10 +77,9 @@ fn case_s3_a_large_request_for_tokens_waits_for_one_refill() {
     }
 }
 
-#[test]
-fn a_bucket_keeps_the_order() {
+fn a_bucket_keeps_the_order<S: Subject>() {
     for rate in [3, 100] {
-        let mut sim = Sim::new();
+        let mut sim = World::<S>::new();
         sim.bucket("api", rate, 1, 1);
         let ids: Vec<String> = (0..60).map(|k| format!("{k:03}")).collect();
         ids.iter().for_each(|id| sim.submit(id, &[("api", 1)], 0));
@@ -68,18 +88,16 @@ fn a_bucket_keeps_the_order() {
     }
 }
 
-#[test]
-fn a_blocked_head_hides_nobody() {
-    let mut sim = Sim::new();
+fn a_blocked_head_hides_nobody<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("pool:engines", 2), ("gate", 1)]);
     (0..50).for_each(|k| sim.submit(&format!("w{k}"), &[("pool:engines", 1), ("gate", 1)], 0));
     sim.submit("x", &[("pool:engines", 1)], 0);
     assert!(sim.holds("x"));
 }
 
-#[test]
-fn tasks_share_what_their_run_holds_in_order_of_call() {
-    let mut sim = Sim::new();
+fn tasks_share_what_their_run_holds_in_order_of_call<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("db", 1)]);
     sim.submit("run", &[("db", 1)], 0);
     sim.call("t1", "run", &[("db", 1)]).unwrap();
@@ -90,9 +108,8 @@ fn tasks_share_what_their_run_holds_in_order_of_call() {
     assert_eq!(sim.call("t3", "run", &[("db", 2)]).unwrap_err().code(), "ResourceExceedsCapacity");
 }
 
-#[test]
-fn case_r7_the_newest_task_of_a_circle_is_refused() {
-    let mut sim = Sim::new();
+fn case_r7_the_newest_task_of_a_circle_is_refused<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("a", 1), ("b", 1)]);
     sim.submit("r1", &[("a", 1)], 0);
     sim.submit("r2", &[("b", 1)], 0);
@@ -103,9 +120,8 @@ fn case_r7_the_newest_task_of_a_circle_is_refused() {
     assert!(sim.holds("t1"));
 }
 
-#[test]
-fn a_circle_through_shared_units_is_seen() {
-    let mut sim = Sim::new();
+fn a_circle_through_shared_units_is_seen<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("n", 1), ("x", 1)]);
     sim.submit("run", &[("n", 1)], 0);
     sim.call("a", "run", &[("x", 1)]).unwrap();
@@ -115,9 +131,8 @@ fn a_circle_through_shared_units_is_seen() {
     assert_eq!(sim.refused, [("b1".to_owned(), "ResourceDeadlock")]);
 }
 
-#[test]
-fn the_line_gives_way_to_a_task_of_the_run_it_waits_for() {
-    let mut sim = Sim::new();
+fn the_line_gives_way_to_a_task_of_the_run_it_waits_for<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("engine", 1), ("db", 2), ("gpu", 1)]);
     sim.submit("run", &[("engine", 1)], 0);
     sim.submit("x", &[("db", 1)], 0);
@@ -130,9 +145,8 @@ fn the_line_gives_way_to_a_task_of_the_run_it_waits_for() {
     assert!(sim.holds("high"));
 }
 
-#[test]
-fn lowering_a_total_refuses_the_newest_in_the_circle_not_the_bystander() {
-    let mut sim = Sim::new();
+fn lowering_a_total_refuses_the_newest_in_the_circle_not_the_bystander<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("a", 1), ("b", 2), ("z", 1)]);
     for (id, name) in [("r1", "a"), ("r2", "b"), ("r3", "z"), ("y", "b")] {
         sim.submit(id, &[(name, 1)], 0);
@@ -145,9 +159,8 @@ fn lowering_a_total_refuses_the_newest_in_the_circle_not_the_bystander() {
     assert_eq!(sim.refused, [("t2".to_owned(), "ResourceDeadlock")]);
 }
 
-#[test]
-fn a_paused_resource_is_checked_against_its_last_total() {
-    let mut sim = Sim::new();
+fn a_paused_resource_is_checked_against_its_last_total<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("db", 2)]);
     sim.set_permits("db", 0);
     sim.submit("w", &[("db", 2)], 0);
@@ -157,9 +170,8 @@ fn a_paused_resource_is_checked_against_its_last_total() {
     assert!(sim.holds("w"));
 }
 
-#[test]
-fn case_e3_a_total_below_its_use_takes_nothing_back() {
-    let mut sim = Sim::new();
+fn case_e3_a_total_below_its_use_takes_nothing_back<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("db", 3)]);
     (0..3).for_each(|k| sim.submit(&format!("h{k}"), &[("db", 1)], 0));
     sim.submit("w", &[("db", 2)], 0);
@@ -174,9 +186,10 @@ fn case_e3_a_total_below_its_use_takes_nothing_back() {
     assert!(sim.holds("w"));
 }
 
+/// The gate knows a name only while it is used; its `resolve` is tried by case R11.
 #[test]
 fn case_e9_the_exact_name_wins_then_the_longest_prefix_then_the_longest_suffix() {
-    let mut sim = Sim::new();
+    let mut sim = World::<Model>::new();
     sim.semaphores(&[("a*", 1), ("api:*", 2), ("*:x", 3), ("api:*x", 4), ("api:exact", 5)]);
     let declared = |name| sim.gate.resource(name).map(|r| r.declared_as);
     assert_eq!(declared("api:exact").as_deref(), Some("api:exact"));
