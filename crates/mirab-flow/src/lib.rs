@@ -11,6 +11,7 @@ mod orchestrator;
 mod overlap;
 mod records;
 mod run;
+pub mod scheduler;
 mod state;
 mod step;
 mod task_run;
