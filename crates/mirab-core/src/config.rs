@@ -31,6 +31,14 @@ impl Limit {
             Limit::TokenBucket { burst, .. } => burst,
         }
     }
+
+    /// Can it be counted exactly?
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self {
+            Limit::Semaphore { .. } => Ok(()),
+            Limit::TokenBucket { rate, burst } => rate.check_burst(*burst),
+        }
+    }
 }
 
 /// A declared resource or pattern.

@@ -251,7 +251,7 @@ impl Model {
         };
         let priority = parent.map_or(s.priority, |body| body.priority);
         let place = s.place.unwrap_or(fresh);
-        self.next_seq = self.next_seq.max(place.seq + 1).max(place.call + 1);
+        self.next_seq = self.next_seq.max(place.seq.saturating_add(1)).max(place.call.saturating_add(1));
         (priority, place)
     }
 
@@ -273,7 +273,7 @@ impl Model {
     }
 
     fn refuse_inside(&mut self, body: ClaimId) {
-        let inside = self.waiting.iter().filter(|c| c.parent == Some(body));
+        let inside = self.waiting.iter().filter(|c| self.is_inside(c.parent, body));
         let mut orphans: Vec<ClaimId> = inside.map(|c| c.id).collect();
         orphans.sort_unstable();
         for id in orphans {

@@ -44,19 +44,25 @@ impl Declared {
 }
 
 impl Gate {
-    /// Declares a resource or a pattern; one that is declared already gets the new limit.
+    /// Declares a resource or a pattern; one that is declared already gets the new limit, or goes to its new shard.
     ///
     /// # Errors
-    /// `InvalidResource` when the name is empty or a pattern has more than one `*`.
+    /// `InvalidResource` when the name is empty, a pattern has more than one `*`, or a burst cannot be counted exactly; `ResourceInUse` when
+    /// it is to go to another shard while it is held or waited for here. Then nothing has changed.
     pub fn declare(&mut self, now: Time, config: ResourceConfig) -> Result<(), Refusal> {
         let ResourceConfig { name, limit, shard } = config;
         if name.is_empty() || name.matches('*').count() > 1 {
             return Err(Refusal::invalid(name, "expected a name, with at most one `*`"));
         }
+        limit.check().map_err(|why| Refusal::invalid(name.clone(), why))?;
         if shard != self.options.shard {
+            if self.declared_by_name.contains(name.as_str()) {
+                self.remove(now, &name)?;
+            }
             self.elsewhere.insert(name, shard);
             return Ok(());
         }
+        self.elsewhere.remove(&name);
         if self.declared_by_name.contains(name.as_str()) {
             return self.set_limit(now, &name, limit);
         }
@@ -88,8 +94,9 @@ impl Gate {
     /// lowering below what is in use takes nothing back.
     ///
     /// # Errors
-    /// `UnknownResource` when nothing is declared under exactly this name.
+    /// `UnknownResource` when nothing is declared under exactly this name, `InvalidResource` for a burst that cannot be counted exactly.
     pub fn set_limit(&mut self, now: Time, name: &str, limit: Limit) -> Result<(), Refusal> {
+        limit.check().map_err(|why| Refusal::invalid(name, why))?;
         let declared = *self.declared_by_name.get(name).ok_or_else(|| self.unknown(name))?;
         self.advance(now);
         // What is full and idle by now is as good as gone: it takes no balance over to the new limit.

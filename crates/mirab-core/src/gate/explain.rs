@@ -94,7 +94,7 @@ impl Gate {
     }
 
     /// All bodies inside a body, at any depth.
-    fn inside_of(&self, id: ClaimId) -> Vec<ClaimId> {
+    pub(super) fn inside_of(&self, id: ClaimId) -> Vec<ClaimId> {
         let body = self.lease_of(id).and_then(|lease| lease.body());
         let running = body.iter().flat_map(|body| body.running.iter().copied());
         running.flat_map(|id| std::iter::once(id).chain(self.inside_of(id)).collect::<Vec<_>>()).collect()

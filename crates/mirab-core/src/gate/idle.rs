@@ -67,7 +67,8 @@ impl Gate {
         }
         if let Some(bucket) = resource.bucket().filter(|bucket| !bucket.is_full(self.now)) {
             let full_at = bucket.time_of(bucket.burst(), self.now).unwrap_or(self.now);
-            self.idle.insert((full_at, at));
+            // At the end of time it is never full.
+            self.idle.extend((full_at > self.now).then_some((full_at, at)));
             return;
         }
         if let Some(gone) = self.resources.remove(at) {

@@ -60,10 +60,13 @@ impl Gate {
         self.refresh_borrowers(&lease.key.covered);
     }
 
-    /// Nothing may wait inside a body that has ended.
+    /// Nothing may wait inside a body that has ended, at any depth: bodies end from the inside out, so who ends the outer one first has lost
+    /// what runs inside.
     fn refuse_inside(&mut self, id: ClaimId) {
-        let body = self.lease_of(id).and_then(|lease| lease.body());
-        for task in body.map(|body| body.waiting.clone()).unwrap_or_default() {
+        let bodies = std::iter::once(id).chain(self.inside_of(id));
+        let waiting = bodies.filter_map(|id| Some(&self.lease_of(id)?.body()?.waiting));
+        let tasks: std::collections::BTreeSet<ClaimId> = waiting.flatten().copied().collect();
+        for task in tasks {
             self.leave(task);
             self.refused.push_back((task, Refusal::InvalidClaim { why: "the enclosing body has ended".into() }));
         }

@@ -85,7 +85,7 @@ impl Gate {
         let lease = Lease { id, fence, key: Arc::new(key), place, span, more: Some(Box::new(more)) };
         let at = self.add_lease(lease);
         self.inside(at);
-        self.restore_counters(place.seq.max(place.call) + 1, fence.0 + 1);
+        self.restore_counters(place.seq.max(place.call).saturating_add(1), fence.0.saturating_add(1));
         Ok(())
     }
 

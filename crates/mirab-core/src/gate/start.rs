@@ -30,7 +30,7 @@ impl Gate {
         self.count_inversion(&key, rank);
         self.forget_delay(id);
         let fence = Fence(self.next_fence.max(1));
-        self.next_fence = fence.0 + 1;
+        self.next_fence = fence.0.saturating_add(1);
         let known = self.known(&key);
         let (shortest, _) = known.unwrap_or_else(|| self.assumed(&key));
         let longest = known.map(|(_, longest)| longest);

@@ -30,7 +30,7 @@ impl Gate {
         }
         self.advance(now);
         let place = claim.place.unwrap_or_else(|| self.new_place(claim.parent));
-        self.next_seq = self.next_seq.max(place.seq + 1).max(place.call + 1);
+        self.next_seq = self.next_seq.max(place.seq.saturating_add(1)).max(place.call.saturating_add(1));
         let parent = claim.parent.and_then(|parent| self.lease_of(parent));
         key.priority = parent.map_or(claim.priority, |lease| lease.key.priority);
         (key.parent, key.kind) = (claim.parent, self.kind(claim.kind));
@@ -142,7 +142,7 @@ impl Gate {
         self.declared[self.resources[resource].declared].most
     }
 
-    /// The nearest enclosing body that has units of the resource, and how many.
+    /// The nearest enclosing body that has units of the resource, and how many. Units that were held before it became a bucket are shared on.
     fn cover(&self, resource: ResourceIx, parent: Option<ClaimId>) -> Option<(ClaimId, u64)> {
         let mut at = parent;
         while let Some(id) = at {

@@ -42,6 +42,11 @@ impl Model {
         found
     }
 
+    /// Is something with that parent inside `body`, at any depth?
+    pub(super) fn is_inside(&self, parent: Option<ClaimId>, body: ClaimId) -> bool {
+        parent == Some(body) || self.ancestors(parent).into_iter().any(|l| l.parent == Some(body))
+    }
+
     /// The nearest enclosing body that has units of this name.
     pub(super) fn coverer(&self, parent: Option<ClaimId>, name: &str) -> Option<&Lease> {
         self.ancestors(parent).into_iter().find(|l| l.has(name) > 0)
