@@ -174,6 +174,38 @@ mod tests {
         assert_eq!(granted, 10 + 1_899);
     }
 
+    /// Takes tokens one by one, each as soon as it is there, and holds every instant against a count of whole nanoseconds and their parts.
+    /// The burst is 2: with 1, the part of a nanosecond by which a grant is late would overflow and be lost.
+    fn grants_without_drift(units: u64, seconds: u64, grants: u64) {
+        let mut bucket = Bucket::full(Rate::per(units, seconds).unwrap(), 2, Time(0));
+        bucket.take(2, Time(0));
+        let (apart, rest) = (seconds * SECOND / units, seconds * SECOND % units);
+        let (mut now, mut whole, mut part) = (Time(0), 0, 0);
+        for grant in 2..grants {
+            (whole, part) = (whole + apart, part + rest);
+            if part >= units {
+                (whole, part) = (whole + 1, part - units);
+            }
+            now = bucket.time_of(1, now).unwrap();
+            assert_eq!(now, Time(whole + u64::from(part > 0)), "grant {grant} at {units} in {seconds} s");
+            bucket.take(1, now);
+        }
+        assert_eq!(bucket.tokens(now), 0);
+    }
+
+    #[test]
+    fn ten_million_grants_do_not_drift() {
+        grants_without_drift(7, 11, 10_000_000);
+        grants_without_drift(1_000_000, 1, 1_000_000);
+        grants_without_drift(1, 604_800, 30_000);
+    }
+
+    #[test]
+    #[ignore = "half a minute: `make soak` runs it"]
+    fn a_billion_grants_do_not_drift() {
+        grants_without_drift(7, 11, 1_000_000_000);
+    }
+
     #[test]
     fn a_step_back_takes_nothing_and_gives_nothing() {
         let mut bucket = Bucket::full(Rate::per(1, 1).unwrap(), 5, Time(100 * SECOND));
