@@ -142,6 +142,9 @@ pub enum Match {
 }
 
 /// When a protected claim is expected to start.
+///
+/// The range is what was seen of late, no quantile: with four durations remembered of a kind, a fifth of the same random sort lies between
+/// the shortest and the longest in three of five cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promise {
     /// The promised instant.

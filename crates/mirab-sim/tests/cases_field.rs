@@ -284,6 +284,7 @@ fn promised(known: &[u64], hold: u64) -> (mirab_core::Promise, Time) {
     (gate.explain(ClaimId(2)).unwrap().promise.unwrap(), Time(hold))
 }
 
+/// The case asks for brackets of 50 % and 90 %. Four durations give one bracket, of 60 %, and that is what a promise tells.
 #[test]
 fn case_k4_steady_work_is_promised_exactly_and_noisy_work_within_its_range() {
     let (promise, end) = promised(&[7 * SECOND; 4], 7 * SECOND);

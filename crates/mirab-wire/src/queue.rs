@@ -45,6 +45,9 @@ pub struct Waiting {
 }
 
 /// When a claim is expected to start, and what that rests on. Instants are seconds since the epoch.
+///
+/// The range is what was seen of late, no quantile: four durations are remembered of a kind. Steady work starts at the instant itself. Where
+/// durations vary at random, one holder ends within the range in three of five cases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Promise {
     /// The expected instant.
