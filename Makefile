@@ -48,7 +48,7 @@ wheel: $(VENV_STAMP) ## the wheel to give to others, in target/wheels
 peers: ## the gate beside a public crate, in a workspace of its own
 	cd bench/peers && cargo run --release
 
-instructions: ## instructions a claim, against the recorded number; names in linear time
+instructions: ## instructions a claim, against the recorded number; names in linear, edits in logarithmic time
 	bench/instructions
 
 lint: $(VENV_STAMP) ## formatting and lints of Rust and Python; changes nothing
