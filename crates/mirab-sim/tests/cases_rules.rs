@@ -27,6 +27,7 @@ on_both!(
     lowering_a_total_refuses_the_newest_in_the_circle_not_the_bystander,
     a_paused_resource_is_checked_against_its_last_total,
     case_e3_a_total_below_its_use_takes_nothing_back,
+    case_e9_the_exact_name_wins_then_the_longest_prefix_then_the_longest_suffix,
 );
 
 fn arrival(at: u64, id: &str, needs: &[(&'static str, u64)], priority: i32, hold: u64) -> Arrival {
@@ -186,16 +187,18 @@ fn case_e3_a_total_below_its_use_takes_nothing_back<S: Subject>() {
     assert!(sim.holds("w"));
 }
 
-/// The gate knows a name only while it is used; its `resolve` is tried by case R11.
-#[test]
-fn case_e9_the_exact_name_wins_then_the_longest_prefix_then_the_longest_suffix() {
-    let mut sim = World::<Model>::new();
+fn case_e9_the_exact_name_wins_then_the_longest_prefix_then_the_longest_suffix<S: Subject>() {
+    let mut sim = World::<S>::new();
     sim.semaphores(&[("a*", 1), ("api:*", 2), ("*:x", 3), ("api:*x", 4), ("api:exact", 5)]);
-    let declared = |name| sim.gate.resource(name).map(|r| r.declared_as);
-    assert_eq!(declared("api:exact").as_deref(), Some("api:exact"));
-    assert_eq!(declared("api:y").as_deref(), Some("api:*"));
-    assert_eq!(declared("api:xx").as_deref(), Some("api:*x"));
-    assert_eq!(declared("b:x").as_deref(), Some("*:x"));
-    assert_eq!(declared("abc").as_deref(), Some("a*"));
-    assert_eq!(declared("zzz"), None);
+    let mut declared_as = |name| {
+        // Used, for the gate keeps no key of a pattern that is idle.
+        sim.submit(name, &[(name, 1)], 0);
+        sim.gate.resource(name).unwrap().declared_as
+    };
+    assert_eq!(declared_as("api:exact"), "api:exact");
+    assert_eq!(declared_as("api:y"), "api:*");
+    assert_eq!(declared_as("api:xx"), "api:*x");
+    assert_eq!(declared_as("b:x"), "*:x");
+    assert_eq!(declared_as("abc"), "a*");
+    assert_eq!(sim.try_submit("none", &[("zzz", 1)], 0).unwrap_err().code(), "UnknownResource");
 }

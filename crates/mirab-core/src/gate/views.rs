@@ -38,7 +38,8 @@ impl Gate {
         views
     }
 
-    /// One resource by name, when it is declared or in use.
+    /// One resource by name, when it is declared by that name or in use. What an idle key of a pattern would get is told by
+    /// [`Gate::resolve`].
     #[must_use]
     pub fn resource(&self, name: &str) -> Option<ResourceView> {
         self.by_name.get(name).map(|at| self.view((*at, &self.resources[*at])))

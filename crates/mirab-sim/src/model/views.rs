@@ -162,7 +162,8 @@ impl Model {
         }
     }
 
-    /// A resource as it is enforced; `None` when no declaration matches.
+    /// A resource as it is enforced; `None` when no declaration matches. Idle keys of patterns are told too, unlike by the gate: there is
+    /// nothing here that could be forgotten.
     #[must_use]
     pub fn resource(&self, name: &str) -> Option<ResourceView> {
         let declared = self.declaration(name)?;
