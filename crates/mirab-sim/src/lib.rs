@@ -2,6 +2,7 @@
 //!
 //! [`Model`] says what the gate must do; [`history`] plays random histories on both and compares every answer after every step;
 //! [`invariants`] hold whatever the rules are; [`World`] tells a single case in a few lines.
+pub mod allocations;
 mod amount;
 pub mod history;
 pub mod invariants;

@@ -248,3 +248,25 @@ fn what_a_full_bucket_cannot_take_is_not_owed_again_in_gate_and_model() {
     what_a_full_bucket_cannot_take_is_not_owed_again::<Gate>();
     what_a_full_bucket_cannot_take_is_not_owed_again::<Model>();
 }
+
+/// A wider limit beside it that can never bind changes nothing; that `mirab check` tells of it is tried on the command.
+#[test]
+fn case_d23_no_minute_gets_more_than_the_rate_and_the_burst_wherever_it_begins() {
+    for burst in [1, 5] {
+        let mut sim = Sim::new();
+        sim.bucket("minute", 5, 60, burst);
+        sim.bucket("hour", 1_000, 3_600, 1_000);
+        let mut rng = mirab_sim::Rng::new(burst);
+        for n in 0..200 {
+            sim.advance(sim.now.0 + rng.below(20 * SECOND));
+            sim.submit(&format!("w{n}"), &[("minute", 1), ("hour", 1)], 0);
+        }
+        sim.advance(4_000 * SECOND);
+        let starts: Vec<u64> = sim.starts.iter().map(|start| start.at.0).collect();
+        let within =
+            |begin: &u64| starts.iter().filter(|at| (*begin..begin + 60 * SECOND).contains(*at)).count() as u64;
+        let most = starts.iter().map(within).max().unwrap();
+        assert_eq!(starts.len(), 200);
+        assert!((5..=5 + burst).contains(&most), "{most} in a minute with a burst of {burst}");
+    }
+}

@@ -3,38 +3,15 @@
 //! Each line says what was measured, the bar, and whether it was reached. Work is counted, not timed, wherever it can be; memory is what
 //! the allocator hands out.
 use mirab_core::{ClaimId, Ended, Fence, Gate, Limit, Rate, ResourceConfig, SECOND, Submission, Time};
-use std::alloc::{GlobalAlloc, Layout, System};
+use mirab_sim::allocations::{Counting, in_use};
 use std::fmt::Display;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 const MILLION: u64 = 1_000_000;
 
-/// The system's allocator, with the bytes in use counted.
-struct Counting;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-
-// Both calls go through to the system's allocator unchanged.
-#[expect(unsafe_code, reason = "an allocator cannot be written without")]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
 #[global_allocator]
 static COUNTING: Counting = Counting;
-
-fn in_use() -> u64 {
-    IN_USE.load(Ordering::Relaxed) as u64
-}
 
 fn report(what: &str, bar: impl Display, value: impl Display, reached: bool) {
     println!("{what:<62} {bar:>12} {value:>14}  {}", if reached { "ok" } else { "MISSED" });
