@@ -29,7 +29,17 @@ fn what_is_given_is_sent() {
         assert_eq!(server.seen(), [("PATCH /api/resources/db".to_owned(), body)], "{args}");
     }
     let server = Scripted::saying(200, db());
-    for args in ["db", "db many", "db -3", "db --rate x", "db 3 --rate 1", "db 1.5"] {
+    for args in [
+        "db",
+        "db many",
+        "db -3",
+        "db --rate x",
+        "db --rate nan",
+        "db --rate inf",
+        "db --rate 0",
+        "db 3 --rate 1",
+        "db 1.5",
+    ] {
         let said = server.mirab(&format!("resources set {args}"));
         assert_eq!((said.exit, said.out.as_str()), (2, ""), "{args}: {}", said.err);
     }

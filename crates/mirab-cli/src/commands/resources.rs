@@ -44,7 +44,7 @@ struct Set {
     #[arg(required_unless_present_any = ["rate", "burst"], conflicts_with_all = ["rate", "burst"])]
     permits: Option<u64>,
     /// Tokens per second of a token bucket
-    #[arg(long)]
+    #[arg(long, value_parser = rate)]
     rate: Option<f64>,
     /// Most tokens of a token bucket
     #[arg(long)]
@@ -52,6 +52,14 @@ struct Set {
     /// Shard of a new resource
     #[arg(long)]
     shard: Option<String>,
+}
+
+/// JSON has no word for what is not finite: it would be left out.
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        _ => Err("expected a number of tokens per second above 0, such as 50 or 0.5".into()),
+    }
 }
 
 pub(crate) fn execute(args: &Args, session: &mut Session) -> Result<Exit, Failure> {

@@ -1,7 +1,7 @@
 //! Runs: create, list, show, cancel, change.
 use super::App;
 use super::convert::{self, word};
-use super::extract::{Args, Body, Segment};
+use super::extract::{Args, Body, ExactBody, Segment};
 use super::problem::{ApiError, ApiResult};
 use crate::params;
 use axum::Json;
@@ -45,7 +45,7 @@ pub(crate) struct ListArgs {
 ))]
 pub(crate) async fn create(
     Shared(app): Shared<App>,
-    Body(request): Body<wire::CreateRun>,
+    ExactBody(request): ExactBody<wire::CreateRun>,
 ) -> ApiResult<(StatusCode, Json<wire::Run>)> {
     let due_at = request.scheduled_at.map(instant).transpose()?;
     let catalog = app.catalog.clone();
@@ -97,7 +97,11 @@ async fn same_again(
 ) -> ApiResult<wire::Run> {
     let run = find(app, id.0).await?;
     let same_flow = format!("{}/{}", run.project, run.flow) == flow;
-    let same_rank = request.priority.is_none_or(|priority| priority == run.priority);
+    // One that was edited since makes no other request.
+    let same_rank = match request.priority {
+        Some(priority) if priority != run.priority => was_reprioritised(app, id).await?,
+        _ => true,
+    };
     let same_tags = request.tags.iter().all(|tag| run.tags.contains(tag));
     let same_needs = needs.iter().all(|(name, units)| run.needs.get(name) == Some(units));
     if same_flow && same_rank && same_tags && same_needs && request.params == run.params {
@@ -108,6 +112,12 @@ async fn same_again(
         "the idempotency key {key:?} made run {id} from another request: use a new key",
         id = id.0
     )))
+}
+
+async fn was_reprioritised(app: &App, id: ClaimId) -> ApiResult<bool> {
+    let reader = app.reader.clone();
+    let events = blocking(move || reader.events(id, 0, u32::MAX)).await??;
+    Ok(events.iter().any(|event| event.kind == "run.priority"))
 }
 
 /// List runs, newest first

@@ -10,7 +10,7 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 /// # Errors
 /// When the text is no TOML, or `resources` is no table.
 pub fn set_resource(text: &str, config: &ResourceConfig) -> Result<String, ConfigError> {
-    let mut document = parse(text)?;
+    let (mut document, style) = parse(text)?;
     let resources = document.entry("resources").or_insert_with(|| Item::Table(Table::new()));
     let resources = resources.as_table_like_mut().ok_or_else(|| ConfigError::of("resources is no table"))?;
     let key = key_of(resources, &config.name).unwrap_or_else(|| config.name.clone());
@@ -18,7 +18,7 @@ pub fn set_resource(text: &str, config: &ResourceConfig) -> Result<String, Confi
         Some(item) => change(item, config),
         None => _ = resources.insert(&key, Item::Value(fresh(config))),
     }
-    Ok(document.to_string())
+    Ok(style.of(&document))
 }
 
 /// The text without the resource; unchanged when it is not declared there.
@@ -26,41 +26,91 @@ pub fn set_resource(text: &str, config: &ResourceConfig) -> Result<String, Confi
 /// # Errors
 /// When the text is no TOML.
 pub fn remove_resource(text: &str, name: &str) -> Result<String, ConfigError> {
-    let mut document = parse(text)?;
+    let (mut document, style) = parse(text)?;
     if let Some(resources) = document.get_mut("resources").and_then(Item::as_table_like_mut)
         && let Some(key) = key_of(resources, name)
     {
         resources.remove(&key);
     }
-    Ok(document.to_string())
+    Ok(style.of(&document))
 }
 
+/// What the text of a file is, should it still be what it was: `None` for a file that is not there.
+pub type Text<'a> = Option<&'a str>;
+
 /// Writes a file so that a crash leaves the old text or the new one: a new file beside it takes its place. Its permissions are kept.
+/// False, and nothing is changed, when its text is not `old` any more right before.
 ///
 /// # Errors
 /// What the system says.
-pub fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
+pub fn write_file(path: &Path, old: Text<'_>, new: &str) -> std::io::Result<bool> {
     // A link stays a link: what it points to is what is written.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let beside = path.with_extension("toml.new");
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
     let written = (|| {
         let mut file = std::fs::File::create(&beside)?;
         if let Ok(old) = std::fs::metadata(&path) {
             file.set_permissions(old.permissions())?;
         }
-        file.write_all(text.as_bytes())?;
+        file.write_all(new.as_bytes())?;
         file.sync_all()?;
+        if !is_still(&path, old)? {
+            return Ok(false);
+        }
         std::fs::rename(&beside, &path)?;
-        path.parent().map_or(Ok(()), |dir| std::fs::File::open(dir)?.sync_all())
+        path.parent().map_or(Ok(()), |dir| std::fs::File::open(dir)?.sync_all())?;
+        Ok(true)
     })();
-    if written.is_err() {
+    if !matches!(written, Ok(true)) {
         let _ = std::fs::remove_file(&beside);
     }
     written
 }
 
-fn parse(text: &str) -> Result<DocumentMut, ConfigError> {
-    text.parse().map_err(|error: toml_edit::TomlError| ConfigError::of(error.message().trim().replace('\n', ", ")))
+/// Removes a file whose text is `old` still.
+///
+/// # Errors
+/// What the system says.
+pub fn remove_file(path: &Path, old: &str) -> std::io::Result<bool> {
+    if !is_still(path, Some(old))? {
+        return Ok(false);
+    }
+    std::fs::remove_file(path).map(|()| true)
+}
+
+fn is_still(path: &Path, text: Text<'_>) -> std::io::Result<bool> {
+    match std::fs::read(path) {
+        Ok(there) => Ok(text.is_some_and(|text| text.as_bytes() == there)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(text.is_none()),
+        Err(error) => Err(error),
+    }
+}
+
+/// How the lines of a file end and how it begins, which a parsed document does not tell.
+struct Style {
+    has_mark: bool,
+    has_returns: bool,
+}
+
+/// The mark by which some editors begin a file.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+impl Style {
+    fn of(&self, document: &DocumentMut) -> String {
+        let mut text = document.to_string().replace("\r\n", "\n");
+        if self.has_returns {
+            text = text.replace('\n', "\r\n");
+        }
+        if self.has_mark { format!("{BYTE_ORDER_MARK}{}", text.trim_start_matches(BYTE_ORDER_MARK)) } else { text }
+    }
+}
+
+fn parse(text: &str) -> Result<(DocumentMut, Style), ConfigError> {
+    let has_returns = text.contains("\r\n") && !text.replace("\r\n", "").contains('\n');
+    let style = Style { has_mark: text.starts_with(BYTE_ORDER_MARK), has_returns };
+    let wrong = |error: toml_edit::TomlError| ConfigError::of(error.message().trim().replace('\n', ", "));
+    Ok((text.parse().map_err(wrong)?, style))
 }
 
 /// The key as it is written; names are compared trimmed and in NFC.
@@ -247,10 +297,29 @@ burst = 50
         let path = dir.path().join("mirab.toml");
         std::fs::write(&path, "old").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        write_file(&path, "new").unwrap();
+        assert!(write_file(&path, Some("old"), "new").unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        assert!(write_file(&dir.path().join("missing/mirab.toml"), "x").is_err());
+        assert!(write_file(&dir.path().join("missing/mirab.toml"), None, "x").is_err());
+        // What somebody else wrote or removed meanwhile is left alone, and nothing lies about.
+        std::fs::write(&path, "theirs").unwrap();
+        assert!(!write_file(&path, Some("new"), "mine").unwrap() && !write_file(&path, None, "mine").unwrap());
+        assert!(!remove_file(&path, "new").unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
+        assert!(remove_file(&path, "theirs").unwrap() && !write_file(&path, Some("theirs"), "mine").unwrap());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn lines_end_and_a_file_begins_as_they_did() {
+        let returns = FILE.replace('\n', "\r\n");
+        for begin in ["", "\u{feff}"] {
+            let (text, new) = (format!("{begin}{returns}"), ResourceConfig::semaphore("new", 1));
+            let longer = set_resource(&text, &new).unwrap();
+            assert!(longer.starts_with(&text[..40]) && longer.contains("new = 1\r\n"), "{longer:?}");
+            assert!(!longer.replace("\r\n", "").contains('\n'));
+            assert_eq!(remove_resource(&longer, "new").unwrap(), text);
+        }
     }
 }

@@ -7,7 +7,7 @@ mod resources;
 mod section;
 mod settings;
 
-pub(crate) use edit::{remove_resource, set_resource, write_file};
+pub(crate) use edit::{remove_file, remove_resource, set_resource, write_file};
 pub use error::{ConfigError, Place};
 pub(crate) use file::check_project;
 pub use file::{ConfigFile, DeclaredPool, FILE_NAME, Role};

@@ -2,11 +2,15 @@
 use super::wanted::{Edit, EditError};
 use crate::config::{self, ConfigFile, Declarations, FILE_NAME, Role};
 use mirab_core::ResourceConfig;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// When each file was written last, and how long it is: what differs there was edited.
-pub(super) type Stamps = Vec<(PathBuf, Option<(SystemTime, u64)>)>;
+/// When each file was written last, when it or its permissions were changed last, and how long it is: what differs there was edited.
+pub(super) type Stamps = Vec<(PathBuf, Option<(SystemTime, (i64, i64), u64)>)>;
+
+/// So often a change is tried while somebody edits a file at the same time.
+const TRIES: usize = 10;
 
 /// What looking at the files again and again has found.
 #[derive(Debug, Default)]
@@ -64,14 +68,20 @@ impl Files {
     pub fn stamps(&self) -> Stamps {
         let stamp = |path: &Path| {
             let metadata = std::fs::metadata(path).ok()?;
-            Some((metadata.modified().ok()?, metadata.len()))
+            Some((metadata.modified().ok()?, (metadata.ctime(), metadata.ctime_nsec()), metadata.len()))
         };
         self.paths.iter().map(|(path, _)| (path.clone(), stamp(path))).collect()
     }
 
     /// Writes every file that declares the name; a new name goes to the home's. `known` is what is in force. Gives what was written, to
-    /// be taken back when the change cannot be made, and what the files declare now.
+    /// be taken back when the change cannot be made, and what the files declare now. Who edits a file in the very moment is let go first.
     pub fn write(&self, edit: &Edit, known: &Declarations) -> Result<(Vec<Rewrite>, Declarations), EditError> {
+        let tried = (1..TRIES).map(|_| self.try_to_write(edit, known));
+        let done = tried.into_iter().find(|written| !matches!(written, Err(EditError::Meanwhile(_))));
+        done.unwrap_or_else(|| self.try_to_write(edit, known))
+    }
+
+    fn try_to_write(&self, edit: &Edit, known: &Declarations) -> Result<(Vec<Rewrite>, Declarations), EditError> {
         // With a file that cannot be used nobody knows where the name is declared.
         let there = self.read()?;
         check_unchanged(edit.name(), &there, known)?;
@@ -117,25 +127,30 @@ fn check_unchanged(name: &str, there: &Declarations, known: &Declarations) -> Re
 /// All of them, or none.
 fn write_all(mut rewrites: Vec<Rewrite>) -> Result<Vec<Rewrite>, EditError> {
     for (index, rewrite) in rewrites.iter().enumerate() {
-        if let Err(error) = config::write_file(&rewrite.path, &rewrite.new) {
-            let message = format!("{} cannot be written: {error}; nothing was changed", rewrite.path.display());
-            rewrites.truncate(index);
-            take_back(rewrites);
-            return Err(EditError::Config(message));
-        }
+        let path = rewrite.path.display();
+        let failed = match config::write_file(&rewrite.path, rewrite.old.as_deref(), &rewrite.new) {
+            Ok(true) => continue,
+            Ok(false) => EditError::Meanwhile(format!("{path} was edited by hand in this moment: try again")),
+            Err(error) => EditError::Config(format!("{path} cannot be written: {error}; nothing was changed")),
+        };
+        rewrites.truncate(index);
+        take_back(rewrites);
+        return Err(failed);
     }
     Ok(rewrites)
 }
 
-/// Puts the old texts back.
+/// Puts the old texts back, but for what was edited by hand meanwhile.
 pub(super) fn take_back(rewrites: Vec<Rewrite>) {
-    for Rewrite { path, old, .. } in rewrites {
+    for Rewrite { path, old, new } in rewrites {
         let back = match old {
-            Some(text) => config::write_file(&path, &text),
-            None => std::fs::remove_file(&path),
+            Some(text) => config::write_file(&path, Some(&new), &text),
+            None => config::remove_file(&path, &new),
         };
-        if let Err(error) = back {
-            tracing::error!("{} cannot be put back as it was: {error}", path.display());
+        match back {
+            Ok(true) => {}
+            Ok(false) => tracing::error!("{} was edited by hand meanwhile and is left as it is", path.display()),
+            Err(error) => tracing::error!("{} cannot be put back as it was: {error}", path.display()),
         }
     }
 }

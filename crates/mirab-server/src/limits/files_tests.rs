@@ -79,7 +79,7 @@ fn every_file_that_declares_the_name_is_written_or_none() {
         (SHOP, "[resources]\ndb = 2\n")
     );
     // The second of them cannot be written: the first is as it was.
-    std::fs::create_dir(dir.path().join("home/mirab.toml.new")).unwrap();
+    std::fs::create_dir(dir.path().join(format!("home/.mirab.toml.{}.new", std::process::id()))).unwrap();
     let Err(EditError::Config(why)) = files.write(&set("db", 5), &known) else { panic!("it was written") };
     assert!(why.contains("home/mirab.toml cannot be written") && why.ends_with("nothing was changed"), "{why}");
     assert_eq!(text(&path(&dir, "shop")), SHOP);
@@ -108,4 +108,12 @@ fn a_file_counts_once_it_is_no_longer_being_written() {
     let done = files.stamps();
     looks.taken_over(done);
     assert!(!looks.is_news(&files.stamps()));
+    // Nor is it lost that a file can be read again.
+    use std::os::unix::fs::PermissionsExt;
+    for mode in [0o000, 0o644] {
+        std::fs::set_permissions(path(&dir, "shop"), std::fs::Permissions::from_mode(mode)).unwrap();
+        looks.is_news(&files.stamps());
+        assert!(looks.is_news(&files.stamps()), "{mode:o}");
+        looks.taken_over(files.stamps());
+    }
 }

@@ -16,6 +16,8 @@ pub(crate) enum EditError {
     Config(String),
     /// A file was edited by hand meanwhile, and says something else about this name.
     Conflict(String),
+    /// A file was edited by hand in the moment of writing: worth another try.
+    Meanwhile(String),
 }
 
 impl EditError {
@@ -24,7 +26,7 @@ impl EditError {
         match self {
             EditError::Store(_) => "the store cannot be written".into(),
             EditError::Refused(refusal) => refusal.to_string(),
-            EditError::Config(why) | EditError::Conflict(why) => why.clone(),
+            EditError::Config(why) | EditError::Conflict(why) | EditError::Meanwhile(why) => why.clone(),
         }
     }
 }

@@ -239,7 +239,7 @@ fn changes_of_two_fields_at_once_lose_neither() {
 fn a_file_that_cannot_be_written_is_told_and_nothing_changes() {
     let (world, server) = server(CONFIG, &[]);
     // What would be renamed to the file cannot be made, whoever runs the test.
-    std::fs::create_dir(world.path("shop/mirab.toml.new")).unwrap();
+    std::fs::create_dir(world.path(&format!("shop/.mirab.toml.{}.new", std::process::id()))).unwrap();
     let before = std::fs::read_to_string(world.path("shop/mirab.toml")).unwrap();
     let refused = problem(server.client.patch_resource("db", &permits(7)));
     assert_eq!(refused.code, "InvalidConfig");

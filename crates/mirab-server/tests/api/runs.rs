@@ -72,6 +72,21 @@ fn the_same_key_is_the_same_run() {
 }
 
 #[test]
+fn a_repeated_request_is_the_same_after_its_priority_was_edited() {
+    let (_world, server) = server("", &[flow("nightly", json!({}))]);
+    let request = |priority| CreateRun {
+        flow: "nightly".into(),
+        priority: Some(priority),
+        idempotency_key: Some("k".into()),
+        ..Default::default()
+    };
+    let first = server.create(request(1)).unwrap();
+    assert_eq!(code(server.create(request(2))), "BadRequest");
+    server.client.patch_run(first.id, &mirab_wire::PatchRun { priority: 9 }).unwrap();
+    assert_eq!(server.create(request(1)).map(|run| (run.id, run.priority)).unwrap(), (first.id, 9));
+}
+
+#[test]
 fn a_repeated_request_is_the_same_however_it_spells_a_name() {
     let (_world, server) = server("[resources]\ndb = 1", &[flow("nightly", json!({}))]);
     let resources = [(" db ".to_owned(), 1)].into();
