@@ -1,5 +1,5 @@
 //! Declarations that are taken away while other work goes on.
-use mirab_core::{ClaimId, Ended, Gate, ResourceConfig, Submission, Time};
+use mirab_core::{ClaimId, Ended, Fence, Gate, ResourceConfig, Submission, Time};
 
 fn submit(gate: &mut Gate, id: u64, name: &str) -> Result<(), &'static str> {
     let needs = [(name, 1), ("other", 1)];
@@ -55,65 +55,115 @@ fn a_pattern_goes_with_its_idle_instances_and_a_better_one_takes_over() {
     assert_eq!(gate.resources().len(), 1);
 }
 
+const NAMES: [&str; 7] = ["db", "gpu", "pool:p", "api:*", "api:a*", "*:z", "api:abz"];
+const ASKED: [&str; 7] = ["db", "gpu", "pool:p", "api:x", "api:abz", "q:z", "api:ab:z"];
+
+/// A gate of which names are declared, changed and removed at random.
+struct Changing<'a> {
+    gate: Gate,
+    running: Vec<(ClaimId, Fence)>,
+    now: u64,
+    roll: &'a mut dyn FnMut(u64) -> u64,
+}
+
+impl Changing<'_> {
+    fn pick(&mut self, names: [&'static str; 7]) -> &'static str {
+        names[usize::try_from((self.roll)(7)).unwrap()]
+    }
+
+    fn any_config(&mut self) -> ResourceConfig {
+        let name = self.pick(NAMES);
+        match (self.roll)(2) {
+            0 => ResourceConfig::semaphore(name, (self.roll)(4)),
+            _ => ResourceConfig::token_bucket(name, 1.5, 1 + (self.roll)(4)).unwrap(),
+        }
+    }
+
+    /// Does one thing of many; `id` is new.
+    fn step(&mut self, id: u64) {
+        self.now += (self.roll)(2_000_000_000);
+        let (now, other) = (Time(self.now), ClaimId(1 + (self.roll)(id)));
+        match (self.roll)(10) {
+            0 | 1 => {
+                let config = self.any_config();
+                self.gate.declare(now, config).unwrap();
+            }
+            2 => {
+                let name = self.pick(NAMES);
+                let _ = self.gate.remove(now, name);
+            }
+            3 => _ = self.gate.cancel(now, other),
+            4 => self.gate.handle_timeout(now),
+            5 => _ = self.gate.reprioritise(now, other, i32::try_from((self.roll)(5)).unwrap()),
+            6 if !self.running.is_empty() => {
+                let at = usize::try_from((self.roll)(self.running.len() as u64)).unwrap();
+                let (id, fence) = self.running.swap_remove(at);
+                self.gate.release(now, id, fence, Ended::ByItself);
+            }
+            _ => self.submit(id),
+        }
+        self.collect();
+    }
+
+    /// A claim for one or two of the names; every fifth is inside the body that has run longest.
+    fn submit(&mut self, id: u64) {
+        let needs: Vec<(&str, u64)> = (0..1 + (self.roll)(2)).map(|_| (self.pick(ASKED), 1 + (self.roll)(2))).collect();
+        let parent = self.running.first().filter(|_| id.is_multiple_of(5)).map(|(id, _)| *id);
+        let claim = Submission { id: ClaimId(id), kind: "k", needs: &needs, priority: 0, parent, place: None };
+        let _ = self.gate.submit(Time(self.now), claim);
+    }
+
+    fn collect(&mut self) {
+        let starts = std::iter::from_fn(|| self.gate.poll_start());
+        self.running.extend(starts.map(|start| (start.id, start.fence)));
+    }
+
+    fn check(&self) {
+        for view in self.gate.resources() {
+            let held: u64 = self.gate.holders(&view.name).iter().map(|(_, units, _)| units).sum();
+            assert_eq!(view.used, held, "{}", view.name);
+        }
+        self.gate.line(usize::MAX).into_iter().for_each(|id| assert!(self.gate.explain(id).is_some()));
+    }
+
+    /// Ends all work; what one lets go may start another.
+    fn drain(&mut self) {
+        while self.gate.waiting() > 0 || !self.running.is_empty() {
+            for id in self.gate.line(usize::MAX) {
+                self.gate.cancel(Time(self.now), id);
+            }
+            for (id, fence) in std::mem::take(&mut self.running).into_iter().rev() {
+                self.gate.release(Time(self.now), id, fence, Ended::Stopped);
+            }
+            self.collect();
+        }
+    }
+
+    fn remove_all(&mut self) {
+        let names: Vec<String> = self.gate.resources().into_iter().map(|view| view.declared_as).collect();
+        for name in NAMES.iter().map(|name| (*name).to_owned()).chain(names) {
+            let _ = self.gate.remove(Time(self.now), &name);
+        }
+    }
+}
+
 /// Names and patterns come, change and go at random while work does: nothing refers to what is gone, and all drains at the end.
 #[test]
 fn declarations_come_and_go_at_random() {
-    const NAMES: [&str; 7] = ["db", "gpu", "pool:p", "api:*", "api:a*", "*:z", "api:abz"];
-    const ASKED: [&str; 7] = ["db", "gpu", "pool:p", "api:x", "api:abz", "q:z", "api:ab:z"];
     let mut state = 7u64;
     let mut roll = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     for _ in 0..400 {
-        let (mut gate, mut running, mut now) = (Gate::default(), Vec::new(), 0);
+        let mut world = Changing { gate: Gate::default(), running: Vec::new(), now: 0, roll: &mut roll };
         for id in 1..150 {
-            now += roll(2_000_000_000);
-            let name = NAMES[usize::try_from(roll(7)).unwrap()];
-            let config = match roll(2) {
-                0 => ResourceConfig::semaphore(name, roll(4)),
-                _ => ResourceConfig::token_bucket(name, 1.5, 1 + roll(4)).unwrap(),
-            };
-            match roll(10) {
-                0 | 1 => gate.declare(Time(now), config).unwrap(),
-                2 => _ = gate.remove(Time(now), name),
-                3 => _ = gate.cancel(Time(now), ClaimId(1 + roll(id))),
-                4 => gate.handle_timeout(Time(now)),
-                5 => _ = gate.reprioritise(Time(now), ClaimId(1 + roll(id)), i32::try_from(roll(5)).unwrap()),
-                6 if !running.is_empty() => {
-                    let (id, fence) = running.swap_remove(usize::try_from(roll(running.len() as u64)).unwrap());
-                    gate.release(Time(now), id, fence, Ended::ByItself);
-                }
-                _ => {
-                    let needs: Vec<(&str, u64)> =
-                        (0..1 + roll(2)).map(|_| (ASKED[usize::try_from(roll(7)).unwrap()], 1 + roll(2))).collect();
-                    let parent = running.first().filter(|_| id % 5 == 0).map(|(id, _)| *id);
-                    let claim =
-                        Submission { id: ClaimId(id), kind: "k", needs: &needs, priority: 0, parent, place: None };
-                    let _ = gate.submit(Time(now), claim);
-                }
-            }
-            running.extend(std::iter::from_fn(|| gate.poll_start()).map(|start| (start.id, start.fence)));
-            for view in gate.resources() {
-                let held: u64 = gate.holders(&view.name).iter().map(|(_, units, _)| units).sum();
-                assert_eq!(view.used, held, "{}", view.name);
-            }
-            gate.line(usize::MAX).into_iter().for_each(|id| assert!(gate.explain(id).is_some()));
+            world.step(id);
+            world.check();
         }
-        // What one lets go may start another.
-        while gate.waiting() > 0 || !running.is_empty() {
-            for id in gate.line(usize::MAX) {
-                gate.cancel(Time(now), id);
-            }
-            for (id, fence) in std::mem::take(&mut running).into_iter().rev() {
-                gate.release(Time(now), id, fence, Ended::Stopped);
-            }
-            running.extend(std::iter::from_fn(|| gate.poll_start()).map(|start| (start.id, start.fence)));
-        }
-        let names: Vec<String> = gate.resources().into_iter().map(|view| view.declared_as).collect();
-        for name in NAMES.iter().map(|name| (*name).to_owned()).chain(names) {
-            let _ = gate.remove(Time(now), &name);
-        }
+        world.drain();
+        world.remove_all();
+        let gate = &world.gate;
         assert!(gate.resources().is_empty() && gate.poll_timeout().is_none() && gate.waiting() == 0);
     }
 }

@@ -1,6 +1,6 @@
 //! What the model keeps: plain lists of plain records.
 use crate::amount::Amount;
-use mirab_core::{BucketState, ClaimId, Fence, Place, Time, is_reserved};
+use mirab_core::{BucketState, ClaimId, Fence, Name, Place, Start, Time, is_reserved};
 
 /// A declared name or pattern.
 #[derive(Clone, Debug)]
@@ -132,6 +132,25 @@ pub(super) struct Lease {
 }
 
 impl Lease {
+    /// What the gate tells of its start.
+    pub fn told(&self, buckets: Vec<(Name, BucketState)>) -> Start {
+        let units = |of: &[(String, u64)]| -> Vec<(Name, u64)> {
+            of.iter().map(|(name, units)| (name.as_str().into(), *units)).collect()
+        };
+        Start {
+            id: self.id,
+            fence: self.fence,
+            at: self.started_at,
+            takes: units(&self.takes).into(),
+            covered: self.covered.iter().map(|(name, units, by)| (name.as_str().into(), *units, *by)).collect(),
+            tokens: units(&self.tokens),
+            buckets,
+            shortest: self.shortest,
+            longest: self.longest,
+            passed: self.passed.iter().map(|(id, name)| (*id, name.as_str().into())).collect(),
+        }
+    }
+
     /// Units of `name` it took at the gate.
     pub fn taken(&self, name: &str) -> u64 {
         self.takes.iter().filter(|(taken, _)| taken == name).map(|(_, units)| units).sum()

@@ -2,7 +2,7 @@
 use super::Model;
 use super::records::{Balance, Claim, Lease, Started};
 use crate::amount::Amount;
-use mirab_core::{ClaimId, Fence, Place, Start};
+use mirab_core::{ClaimId, Fence, Place};
 
 impl Model {
     /// Smaller goes first. A task inside a run has its run's priority and place, and its own order of call.
@@ -164,25 +164,7 @@ impl Model {
             return;
         };
         let claim = self.waiting[index].clone();
-        let covered =
-            self.covered_needs(&claim).into_iter().map(|(name, units, by)| (name.into(), units, by.id)).collect();
-        let (recent, known) = (self.recent(&claim), self.known(&claim.kind));
-        let mut lease = Lease {
-            id,
-            fence: Fence(self.next_fence),
-            priority: claim.priority,
-            parent: claim.parent,
-            place: claim.place,
-            started_at: self.now,
-            takes: Vec::new(),
-            covered,
-            kind: claim.kind.clone(),
-            needs: claim.needs.iter().map(|(name, _)| name.clone()).collect(),
-            tokens: Vec::new(),
-            shortest: recent.into_iter().min().unwrap_or(self.assumed),
-            longest: known.into_iter().max(),
-            passed: self.passes(&claim).unwrap_or_default(),
-        };
+        let mut lease = self.lease_of_nothing(&claim);
         let mut buckets = Vec::new();
         for (name, units) in self.open_needs(&claim) {
             match self.take_tokens(name, units) {
@@ -198,21 +180,30 @@ impl Model {
         self.counters.starts += 1;
         let names = self.open_needs(&claim).iter().map(|(name, _)| (*name).to_owned()).collect();
         self.history.push(Started { id, names, rank: self.rank(&claim), fence: lease.fence.0 });
-        let tokens = lease.tokens.iter().map(|(name, units)| (name.as_str().into(), *units)).collect();
-        let takes = lease.takes.iter().map(|(name, units)| (name.as_str().into(), *units)).collect();
-        let covered = lease.covered.iter().map(|(name, units, by)| (name.as_str().into(), *units, *by)).collect();
-        self.started.push_back(Start {
-            id,
-            fence: lease.fence,
-            at: self.now,
-            takes,
-            covered,
-            tokens,
-            buckets,
-            shortest: lease.shortest,
-            longest: lease.longest,
-            passed: lease.passed.iter().map(|(id, name)| (*id, name.as_str().into())).collect(),
-        });
+        self.started.push_back(lease.told(buckets));
         self.leases.push(lease);
+    }
+
+    /// The lease that a claim gets by starting now, before it takes anything at the gate.
+    fn lease_of_nothing(&self, claim: &Claim) -> Lease {
+        let covered =
+            self.covered_needs(claim).into_iter().map(|(name, units, by)| (name.into(), units, by.id)).collect();
+        let (recent, known) = (self.recent(claim), self.known(&claim.kind));
+        Lease {
+            id: claim.id,
+            fence: Fence(self.next_fence),
+            priority: claim.priority,
+            parent: claim.parent,
+            place: claim.place,
+            started_at: self.now,
+            takes: Vec::new(),
+            covered,
+            kind: claim.kind.clone(),
+            needs: claim.needs.iter().map(|(name, _)| name.clone()).collect(),
+            tokens: Vec::new(),
+            shortest: recent.into_iter().min().unwrap_or(self.assumed),
+            longest: known.into_iter().max(),
+            passed: self.passes(claim).unwrap_or_default(),
+        }
     }
 }
