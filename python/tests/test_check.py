@@ -68,6 +68,17 @@ def test_e1_e2_e8_d23_everything_wrong_is_found_with_its_place(tmp_path: Path) -
     assert "did you mean db?" in told and "did you mean tenant?" in told
 
 
+def test_what_a_task_takes_by_a_star_has_no_name_and_by_two_any(tmp_path: Path) -> None:
+    (tmp_path / "mirab.toml").write_text('[resources]\n"api:*" = 2\n')
+    task = '@task(resources={"api:{%s}": 1})\ndef %s(first, *rest, **more): ...\n'
+    stars = task.replace(", **more", "") % ("rest", "stars")
+    (tmp_path / "flows.py").write_text("from mirab import task\n\n" + task % ("tenant", "fine") + stars)
+    code, findings = check(tmp_path)
+    assert code == 1
+    assert [each["code"] for each in findings] == ["TemplateError"]
+    assert "needs the parameter \"rest\"" in findings[0]["message"]
+
+
 def test_a_clean_directory_is_told_so_and_strict_minds_warnings(tmp_path: Path) -> None:
     (tmp_path / "mirab.toml").write_text("[resources]\ndb = 2\n")
     (tmp_path / "flows.py").write_text("from mirab import flow\n\n@flow(resources={'db': 1})\ndef fine(): ...\n")

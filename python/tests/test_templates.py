@@ -87,6 +87,21 @@ def test_a_call_fills_in_its_own_arguments_and_defaults() -> None:
     assert nightly("monday") == ["acme 1", "zeta 2", "acme 3"]
 
 
+def test_what_a_task_takes_by_two_stars_has_a_name_and_what_it_takes_by_one_has_none() -> None:
+    @task(resources={"api:{{ tenant }}": 1})
+    def load(*rows: int, **more: str) -> int:
+        return len(rows)
+
+    @task(resources={"api:{{ rows }}": 1})
+    def wrong(*rows: int) -> None: ...
+
+    assert load(1, 2, tenant="acme") == 2
+    with pytest.raises(TemplateError, match="`tenant` is missing"):
+        load(1, 2)
+    with pytest.raises(TemplateError, match="`rows` is missing"):
+        wrong(1, 2)
+
+
 def test_an_empty_argument_fails_the_call_before_its_body() -> None:
     ran = []
 

@@ -18,6 +18,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
+_Kind = inspect.Parameter
+
 
 class Task(Generic[P, R]):
     """A function whose calls are limited, counted and retried. Made by ``@task``."""
@@ -75,7 +77,7 @@ class Task(Generic[P, R]):
         def arguments() -> Mapping[str, Any]:
             bound = inspect.signature(self._function).bind(*args, **kwargs)
             bound.apply_defaults()
-            return bound.arguments
+            return _by_name(bound)
 
         body = functools.partial(self._function, *args, **kwargs)
         return Call(self._options, body, key, is_flow=False, arguments=arguments)
@@ -87,8 +89,8 @@ class Task(Generic[P, R]):
     def describe(self, file: str) -> dict[str, Any]:
         """What discovery reports about it."""
         params = inspect.signature(self._function).parameters.values()
-        any_params = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in params)
-        names = [each.name for each in params if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        any_params = any(each.kind is _Kind.VAR_KEYWORD for each in params)
+        names = [each.name for each in params if each.kind not in (_Kind.VAR_POSITIONAL, _Kind.VAR_KEYWORD)]
         return {
             "name": self._options.name,
             "file": file,
@@ -100,6 +102,18 @@ class Task(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<task {self._options.name}>"
+
+
+def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """What a name of a resource can refer to: each argument that has a name, those taken by ``**`` like the others."""
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is _Kind.VAR_KEYWORD:
+            named = {**value, **named}
+        elif kind is not _Kind.VAR_POSITIONAL:
+            named[name] = value
+    return named
 
 
 @overload
