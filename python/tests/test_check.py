@@ -76,7 +76,7 @@ def test_what_a_task_takes_by_a_star_has_no_name_and_by_two_any(tmp_path: Path) 
     code, findings = check(tmp_path)
     assert code == 1
     assert [each["code"] for each in findings] == ["TemplateError"]
-    assert "needs the parameter \"rest\"" in findings[0]["message"]
+    assert 'needs the parameter "rest"' in findings[0]["message"]
 
 
 def test_a_clean_directory_is_told_so_and_strict_minds_warnings(tmp_path: Path) -> None:
