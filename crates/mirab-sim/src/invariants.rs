@@ -1,4 +1,4 @@
-//! What must hold after every step (`semantics.md` §12), each as a pure function with its number.
+//! What must hold after every step (`docs/internals/gate.md` §12), each as a pure function with its number.
 //!
 //! They look at what the gate shows ([`View`]) and at what its host has stored ([`Host`]); where a rule needs to know who could start,
 //! at the model. Number 5 is a matter of the host, 11 one of the benchmark; 13 is shown by playing a seed twice.

@@ -1,4 +1,4 @@
-//! Protected waiters, and who may pass them: the promise of semantics.md §3.
+//! Protected waiters, and who may pass them: the promise of docs/internals/gate.md §3.
 //!
 //! On each resource two waiters are protected: the first in rank of all that need it, and the first in rank of those that are short of it
 //! and whose promise it decides. All is read from the state as it is; within a step, what was read is kept until something changes.

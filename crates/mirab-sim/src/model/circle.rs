@@ -1,4 +1,4 @@
-//! Circles of bodies that wait for each other: semantics.md §8, by reduction.
+//! Circles of bodies that wait for each other: docs/internals/gate.md §8, by reduction.
 use super::Model;
 use super::records::{Claim, Lease};
 use mirab_core::{ClaimId, Refusal};

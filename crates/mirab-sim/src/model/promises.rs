@@ -1,4 +1,4 @@
-//! Promises: semantics.md §3, by looking at everything every time.
+//! Promises: docs/internals/gate.md §3, by looking at everything every time.
 use super::Model;
 use super::records::{Balance, Claim, Lease};
 use mirab_core::{ClaimId, Time};

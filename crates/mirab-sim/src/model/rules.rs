@@ -1,4 +1,4 @@
-//! Who may start: semantics.md §2, §3 and §8, by looking at everything every time.
+//! Who may start: docs/internals/gate.md §2, §3 and §8, by looking at everything every time.
 use super::Model;
 use super::records::{Balance, Claim, Lease, Started};
 use crate::amount::Amount;

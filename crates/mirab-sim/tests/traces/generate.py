@@ -1,5 +1,8 @@
 """Writes down what the executable reading of the contract does, for `tests/traces.rs` to hold the gate and the model against.
 
+That reading, `gate_model.py` with its `cases.py`, is kept outside this repository: the traces are what is held here of it, and
+`docs/internals/gate.md` says the contract in words.
+
 `python3 generate.py FOLDER_OF_gate_model.py [random histories]` writes `cases.txt` and `random.txt` beside this script. A line is one call,
 then `|`, then what it did: `+instant:id` a start, `!id:code` a failure, `=instant` the next timeout.
 """
