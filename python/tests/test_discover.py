@@ -1,10 +1,13 @@
 """The discovery process, as the server starts it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 FLOW = "from mirab import flow\n@flow\ndef {name}(rows: int = 10, label: 'str | None' = None, *, day):\n    pass\n"
 
@@ -111,3 +114,33 @@ def test_other_peoples_directories_are_not_searched(tmp_path: Path) -> None:
         (tmp_path / folder / "f.py").write_text(text)
     (tmp_path / "env" / "pyvenv.cfg").write_text("")
     assert discover(tmp_path) == {"flows": [], "broken": [], "tasks": []}
+
+
+def test_a_thread_that_is_left_behind_and_a_pipe_with_the_name_of_a_file_hold_nothing_up(tmp_path: Path) -> None:
+    thread = "import threading\nthreading.Thread(target=threading.Event().wait).start()\n"
+    write(tmp_path, left=thread + FLOW.format(name="left"), good=FLOW.format(name="good"))
+    os.mkfifo(tmp_path / "pipe.py")
+    found = discover(tmp_path)
+    assert ([flow["name"] for flow in found["flows"]], found["broken"]) == (["good", "left"], [])
+
+
+def test_half_a_character_breaks_its_file_only(tmp_path: Path) -> None:
+    half = "from mirab import flow\n@flow(resources={'\\ud800': 1})\ndef half():\n    pass\n"
+    write(tmp_path, half=half, good=FLOW.format(name="good"))
+    found = discover(tmp_path)
+    assert [flow["name"] for flow in found["flows"]] == ["good"]
+    assert [(each["file"], each["error"]["type"]) for each in found["broken"]] == [("half.py", "UnicodeEncodeError")]
+
+
+def test_the_file_that_ends_the_process_is_named(tmp_path: Path) -> None:
+    write(tmp_path, bad="import os\n# mirab\nos._exit(3)\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        discover(tmp_path)
+    assert (tmp_path / ".out.json.at").read_text() == "bad.py"
+
+
+def test_files_in_deep_folders_are_found_in_no_time(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d"] * 60)
+    deep.mkdir(parents=True)
+    (deep / "far.py").write_text(FLOW.format(name="far"))
+    assert [flow["name"] for flow in discover(tmp_path)["flows"]] == ["far"]

@@ -63,19 +63,32 @@ pub(crate) fn discover(python: &Path, dir: &Path, log: &Path, answer: &Path) -> 
     let said = crate::log_file::ends(log);
     let text = std::fs::read(answer);
     let _ = std::fs::remove_file(answer);
+    // The import that did not end, or ended it.
+    let at = beside(answer, ".at");
+    let file = std::fs::read_to_string(&at).map(|file| format!("while it imported {file:?} ")).unwrap_or_default();
+    let _ = std::fs::remove_file(&at);
+    let _ = std::fs::remove_file(beside(answer, ".part"));
     match ended {
-        None => Err(failed(format!("it did not end within {} seconds; {}", LIMIT.as_secs(), first_lines(&said)))),
+        None => Err(failed(format!("{file}it did not end within {} seconds; {}", LIMIT.as_secs(), first_lines(&said)))),
         Some(status) if !status.success() && lacks_package(&said) => {
             Err(DiscoveryError::NoPackage { python: python.to_owned(), said: first_lines(&said) })
         }
-        Some(status) if !status.success() => Err(failed(format!("it ended with {status}; {}", first_lines(&said)))),
+        Some(status) if !status.success() => {
+            Err(failed(format!("{file}it ended with {status}; {}", first_lines(&said))))
+        }
         Some(_) => text
-            .map_err(|error| format!("it wrote no answer: {error}; {}", first_lines(&said)))
+            .map_err(|error| format!("{file}it wrote no answer: {error}; {}", first_lines(&said)))
             .and_then(|text| {
                 serde_json::from_slice(&text).map_err(|error| format!("its answer cannot be read: {error}"))
             })
             .map_err(failed),
     }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 /// An empty file that only its owner can read, also where there is one from a time when others could.

@@ -1,16 +1,19 @@
 """``python -m mirab._discover DIR OUTFILE``: finds the flows of a project.
 
 A process of its own, because it imports the user's files. What it found is written to OUTFILE as JSON, so that whatever
-those files print does no harm.
+those files print does no harm. OUTFILE.at holds the file that is being imported: should that never end, or end the
+process, it can be named.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +28,18 @@ _SKIPPED = {"__pycache__", "node_modules", "site-packages", "tests", "venv"}
 _MENTION = re.compile(rb"\b(mirab|cereyan)\b")
 
 
-def discover(directory: Path) -> dict[str, Any]:
-    """All flows below ``directory``, and the files that did not import."""
+def discover(directory: Path, begin: Callable[[str], object] = lambda file: None) -> dict[str, Any]:
+    """All flows below ``directory``, and the files that did not import. ``begin`` is told each file first."""
     use_project(directory)
     flows: list[dict[str, Any]] = []
     broken: list[dict[str, Any]] = []
     tasks: list[dict[str, Any]] = []
     seen: dict[str, str] = {}
     for file in files(directory):
+        begin(file)
         try:
             found = _flows_of(directory, file, seen)
+            _text([found, _tasks_of(directory, file)])
         except BaseException as error:  # a file may even call sys.exit() when it is imported
             broken.append({"file": file, "error": failure(error)})
         else:
@@ -50,7 +55,8 @@ def files(directory: Path) -> Iterator[str]:
         folders[:] = sorted(each for each in folders if _is_searched(Path(place, each)))
         for name in sorted(names):
             path = Path(place, name)
-            if name.endswith(".py") and not name.startswith(".") and _mentions(path):
+            # A pipe or a device of such a name would be waited for without end.
+            if name.endswith(".py") and not name.startswith(".") and path.is_file() and _mentions(path):
                 yield path.relative_to(directory).as_posix()
 
 
@@ -102,12 +108,31 @@ def main(argv: list[str]) -> int:
     """Writes the file whole or not at all."""
     directory, out = Path(argv[0]).resolve(), Path(argv[1]).resolve()
     os.chdir(directory)
-    found = discover(directory)
+    at = out.with_name(out.name + ".at")
+    found = discover(directory, begin=lambda file: at.write_text(file, encoding="utf-8", errors="replace"))
     draft = out.with_name(out.name + ".part")
-    draft.write_text(json.dumps(found), encoding="utf-8")
+    draft.write_bytes(_text(found, errors="replace"))
     draft.replace(out)
+    at.unlink(missing_ok=True)
     return 0
 
 
+def _text(found: object, errors: str = "strict") -> bytes:
+    """JSON in UTF-8; half a character, which Python can hold and nobody else can read, is an error of its file."""
+    return json.dumps(found, ensure_ascii=False).encode("utf-8", errors)
+
+
+def _die_with_parent() -> None:
+    """Whoever asked may be stopped: then nobody reads the answer, and a file whose import never ends would go on."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    _die_with_parent()
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads that a file left behind are not waited for.
+    os._exit(code)

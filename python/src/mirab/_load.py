@@ -91,9 +91,15 @@ def load_flow(directory: Path, file: str, function: str) -> Flow[..., object]:
     return found
 
 
+_DEEPEST = 8
+
+
 def _own_name(path: Path, file: str) -> str | None:
     """The name by which other files import this one; None where that name means another file or none."""
     parts = Path(file).with_suffix("").parts
+    # Folders without `__init__` take twice the time for each level to look through, and nobody imports from so deep.
+    if len(parts) > _DEEPEST:
+        return None
     if not all(part.isidentifier() for part in parts) or parts[-1] == "__init__":
         return None
     name = ".".join(parts)

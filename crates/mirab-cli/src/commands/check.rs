@@ -33,7 +33,8 @@ pub(crate) fn execute(args: Args, session: &mut Session) -> Result<Exit, Failure
             let (place, message) = (clean(&finding.place), clean(&finding.message));
             session.out.line(format!("{place}: {kind}[{}]: {message}", finding.code))?;
         }
-        session.out.line(format!("{} errors, {} warnings", errors.len(), warnings.len()))?;
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        session.out.line(format!("{}, {}", count(errors.len(), "error"), count(warnings.len(), "warning")))?;
     }
     let failed = !errors.is_empty() || (args.strict && !warnings.is_empty());
     Ok(if failed { Exit::WorkFailed } else { Exit::Success })
