@@ -1,0 +1,172 @@
+//! One attempt of a task: its body, and the report of how it ended, whatever happens to it.
+use crate::cell::TaskCell;
+use crate::context::Context;
+use crate::failure::TaskError;
+use crate::pool::{Body, Output};
+use crate::shard::Shard;
+use mirab_flow::scheduler::{Again, TaskOutcome, TaskStart};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{self, Poll};
+
+type BodyFuture = Pin<Box<dyn Future<Output = Output> + Send>>;
+
+/// An attempt that executes, or is about to. Dropped before it has reported, it has lost its runtime.
+pub(crate) struct Attempt {
+    shard: Arc<Shard>,
+    task: Arc<TaskCell>,
+    start: TaskStart,
+    body: Option<BodyFuture>,
+    has_reported: bool,
+}
+
+impl Attempt {
+    /// Hands it to where it executes.
+    pub fn launch(shard: Arc<Shard>, task: Arc<TaskCell>, start: TaskStart) {
+        let (runtime, is_blocking) = (shard.runtime.clone(), task.executor.is_blocking());
+        shard.enter();
+        let attempt = Self { shard, task, start, body: None, has_reported: false };
+        if is_blocking {
+            drop(runtime.spawn_blocking(move || attempt.run()));
+        } else {
+            drop(runtime.spawn(attempt));
+        }
+    }
+
+    /// Executes on this thread.
+    fn run(mut self) {
+        let output = caught(|| match self.begin() {
+            Some(Body::Thread(call)) => call(),
+            _ => Err(lost_payload()),
+        });
+        self.report(output);
+        self.shard.leave();
+    }
+
+    fn begin(&self) -> Option<Body> {
+        let payload = self.task.payload(self.start.attempt)?;
+        let context = Context::new(Arc::clone(&self.task), Arc::clone(&self.shard), self.start);
+        self.task.executor.begin(context, payload)
+    }
+
+    fn poll_body(&mut self, context: &mut task::Context<'_>) -> Poll<Output> {
+        if self.body.is_none() {
+            let Some(Body::Future(body)) = self.begin() else { return Poll::Ready(Err(lost_payload())) };
+            self.body = Some(body);
+        }
+        self.body.as_mut().map_or(Poll::Pending, |body| body.as_mut().poll(context))
+    }
+
+    /// `None` while it goes on.
+    fn advance(&mut self, context: &mut task::Context<'_>) -> Option<Report> {
+        let fence = self.start.fence;
+        if self.task.is_stopped(fence) {
+            return Some(Report::Stopped);
+        }
+        match catch_unwind(AssertUnwindSafe(|| self.poll_body(context))) {
+            Ok(Poll::Ready(output)) => return Some(Report::Ended(output)),
+            Err(panic) => return Some(Report::Ended(Err(panicked(&*panic)))),
+            Ok(Poll::Pending) => {}
+        }
+        self.task.register_body(context.waker());
+        // Asked between the look above and the note of whom to wake.
+        self.task.is_stopped(fence).then_some(Report::Stopped)
+    }
+
+    fn report(&mut self, output: Output) {
+        let (value, outcome) = match output {
+            Ok(value) => (Ok(value), TaskOutcome::Success),
+            Err(error) => {
+                let outcome = TaskOutcome::Failure { message: error.cause.to_string(), again: error.again };
+                (Err(Some(error.cause)), outcome)
+            }
+        };
+        self.task.note(self.start.attempt, value);
+        self.finish(outcome);
+    }
+
+    fn finish(&mut self, outcome: TaskOutcome) {
+        self.has_reported = true;
+        self.shard.finish(self.start.id, self.start.fence, outcome);
+    }
+}
+
+enum Report {
+    Ended(Output),
+    Stopped,
+}
+
+impl Future for Attempt {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        if this.body.is_some() {
+            this.shard.enter();
+        }
+        let report = this.advance(context);
+        let is_over = report.is_some();
+        if let Some(report) = report {
+            // What the body holds goes before its units are given on; it may panic in going.
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(this.body.take())));
+            match (report, dropped) {
+                (Report::Stopped, _) => {
+                    this.task.note(this.start.attempt, Err(None));
+                    this.finish(TaskOutcome::Stopped);
+                }
+                (Report::Ended(Ok(_)), Err(panic)) => this.report(Err(panicked(&*panic))),
+                (Report::Ended(output), _) => this.report(output),
+            }
+        }
+        this.shard.leave();
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if self.has_reported {
+            return;
+        }
+        drop(catch_unwind(AssertUnwindSafe(|| drop(self.body.take()))));
+        // Nothing else may start on a runtime that has gone.
+        self.shard.cancel_all();
+        self.task.note(self.start.attempt, Err(None));
+        self.finish(TaskOutcome::Stopped);
+    }
+}
+
+impl Shard {
+    /// A virtual clock stands still while a body is about to do something.
+    fn enter(&self) {
+        if let Some(clock) = self.clock.as_virtual() {
+            clock.busy.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn leave(&self) {
+        if let Some(clock) = self.clock.as_virtual() {
+            clock.busy.fetch_sub(1, Ordering::SeqCst);
+            clock.touch();
+        }
+    }
+}
+
+fn caught(call: impl FnOnce() -> Output) -> Output {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> TaskError {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    TaskError::new(format!("the executor panicked: {}", text.unwrap_or("without a message")))
+}
+
+/// A payload is kept while an attempt may need it, so this tells of a bug.
+fn lost_payload() -> TaskError {
+    let mut error = TaskError::new("the payload is not there any more");
+    error.again = Again::Never;
+    error
+}

@@ -1,0 +1,71 @@
+//! Which pools and resources there are, and in which shard.
+use crate::error::Error;
+use crate::pool::{Executor, Pool};
+use mirab_core::{Refusal, ResourceConfig, near_names};
+use mirab_flow::scheduler::{PoolSpec, TaskError as Refused, TaskSpec};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A pool and where it is.
+#[derive(Clone)]
+pub(crate) struct Listed {
+    pub name: Arc<str>,
+    pub executor: Arc<dyn Executor>,
+    pub spec: PoolSpec,
+    pub resources: Vec<(String, u64)>,
+    pub priority: i32,
+    pub shard: usize,
+}
+
+impl Listed {
+    pub fn new(pool: Pool, shard: usize) -> Self {
+        let Pool { executor, spec, resources, priority, .. } = pool;
+        Self { name: spec.name.as_str().into(), executor, spec, resources, priority, shard }
+    }
+
+    /// A task's spec with what the pool says for its tasks.
+    pub fn complete(&self, spec: &mut TaskSpec) {
+        if spec.pool.is_empty() {
+            spec.pool.push_str(&self.name);
+        }
+        let own = spec.resources.len();
+        for (name, units) in &self.resources {
+            if !spec.resources[..own].iter().any(|(named, _)| named == name) {
+                spec.resources.push((name.clone(), *units));
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Directory {
+    pub pools: BTreeMap<Arc<str>, Arc<Listed>>,
+    pub resources: BTreeMap<String, ResourceConfig>,
+}
+
+impl Directory {
+    /// The pool of that name; of an empty one the only pool there is.
+    pub fn pool(&self, name: &str) -> Result<&Arc<Listed>, Error> {
+        if let Some(pool) = self.pools.get(name) {
+            return Ok(pool);
+        }
+        let mut all = self.pools.values();
+        match (name.is_empty(), all.next(), all.next()) {
+            (true, Some(only), None) => Ok(only),
+            _ => Err(self.unknown_pool(name)),
+        }
+    }
+
+    fn unknown_pool(&self, name: &str) -> Error {
+        let names = || self.pools.keys().map(|pool| &**pool);
+        let near = near_names(name, names());
+        let known = if near.is_empty() { names().take(10).map(str::to_owned).collect() } else { near };
+        Refused::UnknownPool { name: name.into(), known }.into()
+    }
+
+    /// The declaration of exactly this name or pattern.
+    pub fn resource(&self, name: &str) -> Result<&ResourceConfig, Error> {
+        let near = || near_names(name, self.resources.keys().map(String::as_str));
+        self.resources.get(name).ok_or_else(|| Refusal::UnknownResource { name: name.into(), near: near() }.into())
+    }
+}

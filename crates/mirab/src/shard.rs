@@ -1,0 +1,257 @@
+//! One shard: a machine, the tasks that it knows by number only, and where their bodies execute.
+//!
+//! Whoever has an input (a submitter, a body that ends, the timer) takes the lock, puts it to the machine, collects what it allows, and carries
+//! that out after the lock is released.
+use crate::attempt::Attempt;
+use crate::cell::{TaskCell, lock};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::events::Sender;
+use crate::random::Random;
+use crate::timer::Timer;
+use mirab_core::{Fence, Time};
+use mirab_flow::scheduler::{TaskEffect, TaskEnd, TaskId, TaskMachine, TaskOutcome, TaskStart};
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex};
+use tokio::runtime;
+use tokio::sync::Notify;
+
+/// A machine and its surroundings.
+pub(crate) struct Shard {
+    pub name: String,
+    pub clock: Clock,
+    /// Where bodies execute.
+    pub runtime: runtime::Handle,
+    pub timer: Timer,
+    /// Told when the last task has ended, while somebody waits for that.
+    pub idle: Notify,
+    events: Sender,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub machine: TaskMachine,
+    /// Live tasks.
+    pub tasks: HashMap<TaskId, Arc<TaskCell>, ById>,
+    /// Ended tasks with keys, oldest first, as long as the machine knows them: who submits one again gets its result.
+    kept: HashMap<TaskId, Arc<TaskCell>, ById>,
+    kept_order: VecDeque<TaskId>,
+    pub is_closed: bool,
+    is_watched: bool,
+    random: Random,
+}
+
+/// What is carried out once the lock is released.
+pub(crate) enum Action {
+    Launch(Arc<TaskCell>, TaskStart),
+    Stop(Arc<TaskCell>, Fence),
+    Resolve(Arc<TaskCell>, TaskEnd),
+}
+
+impl Shard {
+    pub fn new(
+        name: &str,
+        machine: TaskMachine,
+        clock: Clock,
+        runtime: runtime::Handle,
+        events: Sender,
+        random: Random,
+    ) -> Self {
+        let state = State {
+            machine,
+            tasks: HashMap::default(),
+            kept: HashMap::default(),
+            kept_order: VecDeque::new(),
+            is_closed: false,
+            is_watched: false,
+            random,
+        };
+        let (timer, idle, state) = (Timer::default(), Notify::new(), Mutex::new(state));
+        Self { name: name.into(), clock, runtime, timer, idle, events, state }
+    }
+
+    /// Puts something to the machine and carries out what follows from it.
+    pub fn step<R>(self: &Arc<Self>, act: impl FnOnce(&mut State, Time) -> R) -> R {
+        let mut state = lock(&self.state);
+        let result = act(&mut state, self.clock.now());
+        let mut actions = SPARE.take();
+        state.collect(&mut actions);
+        self.tell(&mut state);
+        let wakes = self.timer.arm(state.machine.poll_timeout());
+        let is_over = state.is_closed && state.machine.is_idle();
+        drop(state);
+        if wakes {
+            self.timer.wake();
+        }
+        self.clock.touch();
+        for action in actions.drain(..) {
+            self.carry_out(action);
+        }
+        if is_over {
+            self.idle.notify_waiters();
+        }
+        if actions.capacity() <= MOST_SPARE {
+            SPARE.set(actions);
+        }
+        result
+    }
+
+    /// Asks the machine something.
+    pub fn look<R>(&self, ask: impl FnOnce(&State) -> R) -> R {
+        ask(&lock(&self.state))
+    }
+
+    /// Like [`Shard::step`], of a scheduler that is not closed.
+    pub fn command<R>(self: &Arc<Self>, act: impl FnOnce(&mut State, Time) -> Result<R, Error>) -> Result<R, Error> {
+        self.step(|state, now| if state.is_closed { Err(Error::SchedulerClosed) } else { act(state, now) })
+    }
+
+    /// A body has ended. One that went without having been asked has lost its runtime: nothing can execute any more.
+    pub fn finish(self: &Arc<Self>, id: TaskId, fence: Fence, outcome: TaskOutcome) {
+        self.step(|state, now| {
+            let random = state.random.draw();
+            state.machine.finish(now, id, fence, outcome, random);
+        });
+    }
+
+    /// No task is accepted any more; those that wait end cancelled, bodies are asked to stop.
+    pub fn cancel_all(self: &Arc<Self>) {
+        self.step(|state, now| {
+            state.is_closed = true;
+            let live: Vec<TaskId> = state.machine.live().collect();
+            for id in live {
+                state.machine.cancel(now, id);
+            }
+        });
+    }
+
+    /// Does what is due; gives the next instant to look again.
+    pub fn on_time(self: &Arc<Self>) -> Option<Time> {
+        self.step(|state, now| {
+            if state.machine.poll_timeout().is_some_and(|at| at <= now) {
+                state.machine.handle_timeout(now);
+            }
+            let next = state.machine.poll_timeout();
+            self.timer.set(next);
+            next
+        })
+    }
+
+    /// No task is accepted any more.
+    pub fn close(self: &Arc<Self>) {
+        self.step(|state, _| state.is_closed = true);
+    }
+
+    /// Waits until the last task has ended, of a shard that is closed.
+    pub async fn drained(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.look(|state| state.machine.is_idle()) {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Events are told from now on.
+    pub fn watch(&self) {
+        let mut state = lock(&self.state);
+        if !state.is_watched {
+            state.is_watched = true;
+            state.machine.watch(true);
+        }
+    }
+
+    fn tell(&self, state: &mut State) {
+        if !state.is_watched {
+            return;
+        }
+        while let Some(event) = state.machine.poll_event() {
+            self.events.send(event);
+        }
+        if !self.events.has_readers() {
+            state.is_watched = false;
+            state.machine.watch(false);
+        }
+    }
+
+    fn carry_out(self: &Arc<Self>, action: Action) {
+        match action {
+            Action::Launch(task, start) => Attempt::launch(Arc::clone(self), task, start),
+            Action::Stop(task, fence) => task.stop(fence),
+            Action::Resolve(task, end) => task.resolve(end),
+        }
+    }
+}
+
+thread_local! {
+    /// Memory for the actions of this thread's next step.
+    static SPARE: Cell<Vec<Action>> = const { Cell::new(Vec::new()) };
+}
+
+/// Actions whose memory is kept for the next step, at most.
+const MOST_SPARE: usize = 64;
+
+impl State {
+    /// What the machine wants done.
+    fn collect(&mut self, actions: &mut Vec<Action>) {
+        while let Some(effect) = self.machine.poll_effect() {
+            actions.extend(self.action(effect));
+        }
+    }
+
+    fn action(&mut self, effect: TaskEffect) -> Option<Action> {
+        Some(match effect {
+            TaskEffect::Start(start) => Action::Launch(Arc::clone(self.tasks.get(&start.id)?), start),
+            TaskEffect::Stop { id, fence, .. } => Action::Stop(Arc::clone(self.tasks.get(&id)?), fence),
+            TaskEffect::Ended { id, end } => {
+                let task = self.tasks.remove(&id)?;
+                self.keep(&task);
+                Action::Resolve(task, end)
+            }
+        })
+    }
+
+    fn keep(&mut self, task: &Arc<TaskCell>) {
+        if task.key.is_none() {
+            return;
+        }
+        self.kept.insert(task.id, Arc::clone(task));
+        self.kept_order.push_back(task.id);
+        while let Some(oldest) = self.kept_order.front()
+            && self.machine.status(*oldest).is_none()
+        {
+            self.kept.remove(oldest);
+            self.kept_order.pop_front();
+        }
+    }
+
+    /// A task that is live, or has a key and is remembered.
+    pub fn find(&self, id: TaskId) -> Option<&Arc<TaskCell>> {
+        self.tasks.get(&id).or_else(|| self.kept.get(&id))
+    }
+}
+
+/// Ids are given in order: they need no mixing beyond a multiplication.
+pub(crate) type ById = BuildHasherDefault<IdHasher>;
+
+#[derive(Clone, Copy, Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
