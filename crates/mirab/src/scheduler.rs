@@ -79,7 +79,7 @@ impl Scheduler {
     ///     .pool(Pool::new("calls", call).resource("api", 1))
     ///     .start()?;
     /// let mut sum = 0;
-    /// for handle in scheduler.submit_many((0..3600).map(Task::new)) {
+    /// for handle in scheduler.submit_many::<u32, _>((0..3600).map(Task::new)) {
     ///     sum += handle?.await?;
     /// }
     /// assert_eq!((sum, scheduler.now()), (3600 * 3599 / 2, Duration::from_secs(3599)));
