@@ -141,6 +141,25 @@ fn a_task_that_does_not_start_in_time_expires_and_has_consumed_nothing() {
 }
 
 #[test]
+fn tasks_that_expire_at_the_same_time_make_no_room_for_each_other() {
+    let mut world = World::new(1);
+    world.machine.set_resource(Time(0), ResourceConfig::semaphore("db", 2)).unwrap();
+    let takes = |units| TaskSpec { resources: vec![("db".into(), units)], ..TaskSpec::new("p") };
+    let soon = Admission { start_by: Some(Time(2 * SECOND)), ..plain() };
+    world.submit(&takes(1), plain());
+    let first = world.submit(&takes(2), Admission { priority: 9, ..soon.clone() });
+    let second = world.submit(&takes(1), soon);
+    let start = world.started()[0];
+    world.at(1);
+    world.machine.set_pool(world.now, PoolSpec::new("p", 2)).unwrap();
+    assert_eq!((world.state(first), world.state(second)), (TaskState::Queued, TaskState::Queued));
+    world.at(2);
+    assert_eq!(world.ended(), [(first, TaskEnd::Expired), (second, TaskEnd::Expired)]);
+    world.finish(start, TaskOutcome::Success);
+    assert_eq!((world.machine.snapshot().resources[0].view.free, world.machine.is_idle()), (2, true));
+}
+
+#[test]
 fn a_task_comes_after_others_and_is_skipped_with_the_reason_where_they_end_otherwise() {
     let mut world = World::new(4);
     let spec = TaskSpec::new("p");

@@ -39,14 +39,14 @@ impl Ended {
         self.by_id.get(&id)
     }
 
-    /// Remembers one; gives the key of the one that is forgotten for it.
-    pub fn push(&mut self, id: TaskId, task: EndedTask) -> Option<Arc<str>> {
+    /// Remembers one; gives the one that is forgotten for it.
+    pub fn push(&mut self, id: TaskId, task: EndedTask) -> Option<(TaskId, EndedTask)> {
         self.by_id.insert(id, task);
         self.order.push_back(id);
         if self.order.len() <= self.retained {
             return None;
         }
         let oldest = self.order.pop_front()?;
-        self.by_id.remove(&oldest)?.keyed.map(|keyed| keyed.key)
+        Some((oldest, self.by_id.remove(&oldest)?))
     }
 }

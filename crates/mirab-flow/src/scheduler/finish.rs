@@ -39,13 +39,14 @@ impl TaskMachine {
             (TaskOutcome::Stopped, None) => ("what executed the attempt has gone".to_owned(), Again::ByPolicy),
         };
         let Some(record) = self.tasks.get_mut(&id) else { return };
-        let attempt = record.attempts;
-        let Some((pause, at_most)) = pause(record.shape.spec.retry, attempt, again, random) else {
+        let (attempt, failed) = (record.attempts, record.attempts - record.lost());
+        let Some((pause, at_most)) = pause(record.shape.spec.retry, failed, again, random) else {
             return self.end(now, id, TaskEnd::Failed { message, timed_out });
         };
         let due = now.plus(pause);
         record.stage = Stage::Due(due);
         self.alarms.insert((due, id, Alarm::Due));
+        self.note(id);
         self.pool_of(id).queued += 1;
         self.counts.retried += 1;
         self.tell(now, id, What::Retrying { attempt, pause, at_most, message });
@@ -93,15 +94,23 @@ impl TaskMachine {
             TaskEnd::Skipped { .. } => &mut self.counts.skipped,
         };
         *counter += 1;
+        self.note_end(id, &record, &end);
         let more = record.more.take().map(|more| *more).unwrap_or_default();
         let keyed = more.key.map(|(key, digest)| Box::new(Keyed { key, digest, shape: Arc::clone(&record.shape) }));
         let ended = EndedTask { end: end.clone(), attempts: record.attempts, priority: record.priority, keyed };
-        if let Some(key) = self.ended.push(id, ended) {
-            self.keys.remove(&key);
-        }
+        self.remember(id, ended);
         self.tell(now, id, What::Ended(end.clone()));
         self.effects.push_back(TaskEffect::Ended { id, end });
         more.dependants
+    }
+
+    /// Remembers a task that has ended, and forgets the oldest for it.
+    pub(super) fn remember(&mut self, id: TaskId, task: EndedTask) {
+        let Some((oldest, forgotten)) = self.ended.push(id, task) else { return };
+        if let Some(keyed) = forgotten.keyed {
+            self.keys.remove(&keyed.key);
+        }
+        self.note_forgotten(oldest);
     }
 
     /// Corrects what an attempt was charged for tokens, once the true cost is known (see [`mirab_core::Gate::settle`]).
@@ -110,6 +119,7 @@ impl TaskMachine {
     /// `InvalidClaim` for an attempt that is not live, `InvalidResource` for a name of which it took no tokens.
     pub fn settle(&mut self, now: Time, id: TaskId, fence: Fence, name: &str, actual: u64) -> Result<(), Refusal> {
         self.gate.settle(now, id.claim(), fence, name, actual)?;
+        self.note_bucket(name);
         self.drain(now);
         Ok(())
     }
@@ -120,6 +130,7 @@ impl TaskMachine {
     /// `UnknownResource`, `ResourceOnOtherShard`, `InvalidResource` for what is no token bucket.
     pub fn cooldown(&mut self, now: Time, name: &str, pause: u64) -> Result<BucketState, Refusal> {
         let state = self.gate.cooldown(now, name, pause)?;
+        self.note_bucket(name);
         self.drain(now);
         Ok(state)
     }

@@ -48,6 +48,7 @@ impl TaskMachine {
             if name.starts_with("tag:") {
                 self.tags.insert(name.clone());
             }
+            self.note_limit(&name);
             self.waits.entry(name).or_default();
         }
         self.drain(now);
@@ -63,6 +64,7 @@ impl TaskMachine {
         self.gate.remove(now, &name)?;
         self.tags.remove(&name);
         self.waits.remove(&name);
+        self.note_removal();
         self.drain(now);
         Ok(())
     }

@@ -18,9 +18,12 @@
 //! ```
 mod ended;
 mod error;
+mod facts;
 mod finish;
 mod limits;
+mod notes;
 mod record;
+mod restore;
 mod spec;
 mod submit;
 mod timing;
@@ -28,6 +31,8 @@ mod views;
 mod waits;
 
 pub use error::TaskError;
+pub use facts::{MachineCounters, Progress, StoredEnd, StoredStage, StoredTask, StoredTasks, TaskFact};
+pub use restore::Limits;
 pub use spec::*;
 pub use views::{MachineSnapshot, PoolSnapshot, ResourceSnapshot};
 pub use waits::Quantiles;
@@ -35,6 +40,7 @@ pub use waits::Quantiles;
 use ended::Ended;
 use limits::PoolRecord;
 use mirab_core::{Gate, GateOptions, Time};
+use notes::Notes;
 use record::{Record, Shapes};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -50,11 +56,13 @@ pub struct MachineOptions {
     pub shard_number: u8,
     /// So many ended tasks are remembered, for their keys, for tasks that come after them, and for who asks how they ended.
     pub retained: usize,
+    /// Keeps facts of what changes, for a host that stores them (see [`TaskMachine::take_facts`]).
+    pub durable: bool,
 }
 
 impl Default for MachineOptions {
     fn default() -> Self {
-        Self { gate: GateOptions::default(), shard_number: 0, retained: 10_000 }
+        Self { gate: GateOptions::default(), shard_number: 0, retained: 10_000, durable: false }
     }
 }
 
@@ -81,6 +89,8 @@ pub struct TaskMachine {
     /// `None` while nobody watches.
     events: Option<VecDeque<TaskEvent>>,
     counts: TaskCounts,
+    /// Of a durable machine.
+    notes: Option<Notes>,
 }
 
 impl TaskMachine {
@@ -90,6 +100,7 @@ impl TaskMachine {
         Self {
             gate: Gate::new(options.gate.clone()),
             ended: Ended::new(options.retained),
+            notes: options.durable.then(Notes::default),
             options,
             next_id: 1,
             pools: BTreeMap::new(),

@@ -1,6 +1,7 @@
 //! What the machine keeps of each live task, as small as can be: what tasks have in common is kept once.
+use super::limits;
 use super::spec::{On, TaskId, TaskSpec};
-use mirab_core::{Fence, Place, Time};
+use mirab_core::{Fence, Place, Refusal, Time, check_requested};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -15,6 +16,17 @@ pub(super) struct Shape {
     pub needs: Vec<(String, u64)>,
     /// What the gate learns durations by.
     pub kind: String,
+}
+
+impl Shape {
+    /// Checked as far as it does not depend on limits.
+    pub fn new(spec: &TaskSpec) -> Result<Self, Refusal> {
+        let mut needs = vec![(limits::slot_name(&spec.pool), 1)];
+        for (name, units) in &spec.resources {
+            needs.push((check_requested(name)?, *units));
+        }
+        Ok(Self { spec: spec.clone(), needs, kind: format!("{}/{}", spec.pool, spec.kind) })
+    }
 }
 
 /// Where a live task stands.
@@ -53,11 +65,22 @@ pub(super) struct More {
     pub key: Option<(Arc<str>, u64)>,
     /// Tasks that come after it.
     pub dependants: Vec<(TaskId, On)>,
+    /// What it comes after; kept by a durable machine only, as are the next two.
+    pub after: Vec<(TaskId, On)>,
+    /// Resources on which nothing passes it any more.
+    pub delayed: Vec<String>,
+    /// Attempts that went with the process that executed them.
+    pub lost: u32,
 }
 
 impl Record {
     pub fn key(&self) -> Option<&(Arc<str>, u64)> {
         self.more.as_ref()?.key.as_ref()
+    }
+
+    /// Attempts that went with the process that executed them: they are no failures.
+    pub fn lost(&self) -> u32 {
+        self.more.as_ref().map_or(0, |more| more.lost)
     }
 
     /// The fence of the attempt that executes.

@@ -319,3 +319,11 @@ pub struct TaskCounts {
     /// See `completed`.
     pub skipped: u64,
 }
+
+impl TaskCounts {
+    /// Tasks that have ended.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.completed + self.failed + self.cancelled + self.expired + self.skipped
+    }
+}

@@ -4,7 +4,7 @@ use super::record::{More, Record, Shape, Stage};
 use super::spec::{Admission, On, Submitted, TaskEffect, TaskEnd, TaskId, TaskSpec, TaskStart, What};
 use super::timing::Alarm;
 use super::{TaskMachine, limits};
-use mirab_core::{Refusal, Start, Submission, Time, check_requested};
+use mirab_core::{Refusal, Start, Submission, Time};
 use std::sync::Arc;
 
 /// Bits of a task's id below its shard's number.
@@ -41,7 +41,7 @@ impl TaskMachine {
             not_before,
             start_by,
             deadline: None,
-            more: key.clone().map(|key| Box::new(More { key: Some(key), dependants: Vec::new() })),
+            more: self.more(key.clone(), &after),
         };
         self.tasks.insert(id, record);
         if joins_now && let Err(refusal) = self.join(now, id) {
@@ -54,10 +54,16 @@ impl TaskMachine {
             self.keys.insert(key, id);
         }
         self.pool_of(id).queued += 1;
+        self.note_new(id);
         self.tell(now, id, What::Submitted);
         self.settle_in(now, id, &after, broken, is_late);
         self.drain(now);
         Ok(Submitted { id, is_new: true })
+    }
+
+    fn more(&self, key: Option<(Arc<str>, u64)>, after: &[(TaskId, On)]) -> Option<Box<More>> {
+        let after = if self.options.durable { after.to_vec() } else { Vec::new() };
+        (key.is_some() || !after.is_empty()).then(|| Box::new(More { key, after, ..More::default() }))
     }
 
     /// What is left to do for a task that was accepted.
@@ -91,6 +97,7 @@ impl TaskMachine {
             Some(at) => {
                 record.stage = Stage::Due(at);
                 self.alarms.insert((at, id, Alarm::Due));
+                self.note(id);
             }
             None => self.fall_due(now, id),
         }
@@ -117,6 +124,7 @@ impl TaskMachine {
         };
         record.place = Some(gate.submit(now, claim)?);
         record.stage = Stage::Queued(now);
+        self.note(id);
         Ok(())
     }
 
@@ -125,8 +133,9 @@ impl TaskMachine {
         while let Some((claim, refusal)) = self.gate.poll_refused() {
             self.end(now, TaskId(claim.0), TaskEnd::Failed { message: refusal.to_string(), timed_out: false });
         }
-        // Whom a promise delayed is for the store of a durable host only.
-        while self.gate.poll_delayed().is_some() {}
+        while let Some((claim, resource)) = self.gate.poll_delayed() {
+            self.note_delay(TaskId(claim.0), &resource);
+        }
         while let Some(start) = self.gate.poll_start() {
             self.started(&start);
         }
@@ -148,6 +157,7 @@ impl TaskMachine {
         let (attempt, deadline, shape) = (record.attempts, record.deadline, Arc::clone(&record.shape));
         let waited = start.at.since(since);
         self.count_wait(&shape, waited);
+        self.note_start(id, &shape);
         let pool = self.pool_of(id);
         pool.queued -= 1;
         pool.running += 1;
@@ -192,19 +202,14 @@ impl TaskMachine {
     }
 
     /// What alike tasks have in common, checked as far as it does not depend on limits.
-    fn shape(&mut self, spec: &TaskSpec) -> Result<Arc<Shape>, TaskError> {
+    pub(super) fn shape(&mut self, spec: &TaskSpec) -> Result<Arc<Shape>, TaskError> {
         if !self.pools.contains_key(spec.pool.as_str()) {
             return Err(self.unknown_pool(&spec.pool));
         }
         if let Some(shape) = self.shapes.get(spec) {
             return Ok(shape);
         }
-        let mut needs = vec![(limits::slot_name(&spec.pool), 1)];
-        for (name, units) in &spec.resources {
-            needs.push((check_requested(name)?, *units));
-        }
-        let kind = format!("{}/{}", spec.pool, spec.kind);
-        Ok(self.shapes.insert(Shape { spec: spec.clone(), needs, kind }))
+        Ok(self.shapes.insert(Shape::new(spec)?))
     }
 
     fn check_needs(&self, shape: &Shape) -> Result<(), Refusal> {

@@ -26,6 +26,19 @@ impl TaskMachine {
 
     /// Does what is due by now. An instant before the latest one that was given counts as that.
     pub fn handle_timeout(&mut self, now: Time) {
+        if self.alarms.first().is_some_and(|(at, ..)| *at <= now) {
+            // Else what one that expires makes room for could start, though it expires at the same time.
+            self.gate.withhold_starts();
+            self.ring(now);
+            self.gate.resume_starts(now);
+        } else {
+            self.gate.handle_timeout(now);
+        }
+        self.drain(now);
+    }
+
+    /// Does what tasks are due for by now.
+    pub(super) fn ring(&mut self, now: Time) {
         while let Some(&(at, id, alarm)) = self.alarms.first()
             && at <= now
         {
@@ -36,8 +49,6 @@ impl TaskMachine {
                 Alarm::Timeout => self.stop(now, id, StopReason::TimedOut),
             }
         }
-        self.gate.handle_timeout(now);
-        self.drain(now);
     }
 
     fn expire(&mut self, now: Time, id: TaskId) {
@@ -60,6 +71,7 @@ impl TaskMachine {
         let Some(record) = self.tasks.get_mut(&id) else { return };
         let Stage::Running(fence) = record.stage else { return };
         record.stage = Stage::Stopping(fence, why);
+        self.note(id);
         self.effects.push_back(TaskEffect::Stop { id, fence, why });
         self.tell(now, id, What::Stopping(why));
     }
@@ -102,6 +114,7 @@ impl TaskMachine {
         if let Stage::Queued(_) = record.stage {
             self.gate.reprioritise(now, id.claim(), priority);
         }
+        self.note(id);
         self.tell(now, id, spec::What::Reprioritised(priority));
         self.drain(now);
         true
