@@ -28,11 +28,12 @@ test: python-package ## all tests: repository rules, Rust, Python types, Python
 	$(VENV)/bin/python -m mypy --strict python/src
 	$(VENV)/bin/python -m pytest python/tests
 
-soak: python-package ## the longer proofs: histories by the million, a billion grants of a bucket, twenty rounds of killing the server
+soak: python-package ## the longer proofs: histories by the million, a billion grants of a bucket, twenty rounds of killing the server, a hundred of a scheduler
 	cargo run --release -p mirab-sim --bin soak -- $(SOAK_ARGS)
 	cargo test --release -p mirab-core --lib -- --ignored
 	MIRAB_SOAK=1 cargo test -p mirab-server --test model
 	MIRAB_SOAK=1 cargo test --release -p mirab-sim --test fuzz_names
+	MIRAB_SOAK=1 cargo test --release -p mirab-store scheduled_killed
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/served/test_server_killed.py
 
 bench: python-package ## cost of a decision, memory, mixed loads, and latency of served runs

@@ -30,6 +30,7 @@ const CODES: &[&str] = &[
     "TaskExpired",
     "TaskSkipped",
     "StoreUnavailable",
+    "StoreLocked",
     "InvalidParams",
     "InvalidOption",
     "InvalidConfig",

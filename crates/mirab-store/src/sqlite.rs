@@ -37,7 +37,7 @@ impl SqliteStore {
         // FULL: a commit is on the disk when it returns, because effects follow it.
         conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
         conn.set_prepared_statement_cache_capacity(32);
-        migrations::migrate(&mut conn, migrations::LATEST)?;
+        migrations::migrate(&mut conn, migrations::MIGRATIONS, migrations::MIGRATIONS.len())?;
         let limit = PageLimit::default();
         Ok(Self { conn, path, limited_to: limit.get(), limit })
     }
@@ -92,7 +92,7 @@ impl Journal for SqliteStore {
 }
 
 /// SQLite gives its log and its index the mode of the file.
-fn create(path: &Path) -> io::Result<()> {
+pub(crate) fn create(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]

@@ -116,7 +116,12 @@ async fn latency() {
     let mut waits = waits.lock().expect("no panic")[..SAMPLES - 1].to_vec();
     waits.sort_unstable();
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize] as f64 / 1_000.0;
-    println!("release to next start with {TASKS} waiting: p50 {:.1} us, p99 {:.1} us (bar 50), worst {:.1} us", at(0.5), at(0.99), at(1.0));
+    println!(
+        "release to next start with {TASKS} waiting: p50 {:.1} us, p99 {:.1} us (bar 50), worst {:.1} us",
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
     drop(handles);
     scheduler.shutdown(Duration::ZERO).await;
 }
@@ -131,9 +136,15 @@ async fn rates() {
         let excess = excess(&starts, rate, burst as f64);
         let share = 100.0 * starts.len() as f64 / nominal;
         let beside = bare.map_or(String::new(), |bare| {
-            format!("; a bare timer loop: {bare}, share of it {:.1} % (bar 98)", 100.0 * starts.len() as f64 / bare as f64)
+            format!(
+                "; a bare timer loop: {bare}, share of it {:.1} % (bar 98)",
+                100.0 * starts.len() as f64 / bare as f64
+            )
         });
-        println!("{rate}/s, burst {burst}, {SECONDS} s: {} starts, {share:.1} % of nominal (bar 99 unless burst 1), most above burst + rate x T in any window: {excess:.3}{beside}", starts.len());
+        println!(
+            "{rate}/s, burst {burst}, {SECONDS} s: {} starts, {share:.1} % of nominal (bar 99 unless burst 1), most above burst + rate x T in any window: {excess:.3}{beside}",
+            starts.len()
+        );
     }
 }
 

@@ -203,7 +203,12 @@ impl SchedulerBuilder {
         let machine = |(number, name): (usize, &String)| {
             let gate = GateOptions { shard: name.clone(), ..self.gate.clone() };
             let shard_number = u8::try_from(number).unwrap_or(u8::MAX);
-            let mut machine = TaskMachine::new(MachineOptions { gate, shard_number, retained: self.retained });
+            let mut machine = TaskMachine::new(MachineOptions {
+                gate,
+                shard_number,
+                retained: self.retained,
+                ..MachineOptions::default()
+            });
             for resource in directory.resources.values() {
                 machine.set_resource(Time(0), resource.clone())?;
             }

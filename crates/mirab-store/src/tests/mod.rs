@@ -6,6 +6,8 @@ mod histories;
 mod killed;
 mod opening;
 mod plans;
+mod scheduled;
+mod scheduled_killed;
 
 use crate::SqliteStore;
 use std::path::PathBuf;
