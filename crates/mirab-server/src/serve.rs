@@ -148,7 +148,7 @@ impl Machines {
     fn start(store: SqliteStore, loaded: &Loaded) -> Result<Self, ServeError> {
         let (reader, page_limit, clock) = (store.reader(), store.page_limit(), Clock::start());
         let options = Options {
-            resources: loaded.declarations.configs(),
+            resources: loaded.declarations.by_name(),
             aging: loaded.aging,
             assumed_duration: loaded.assumed_duration,
             slots: loaded.settings.max_engines,

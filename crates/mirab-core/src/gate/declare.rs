@@ -8,6 +8,7 @@ use crate::config::{Limit, ResourceConfig};
 use crate::name::{Pattern, near_names};
 use crate::refusal::Refusal;
 use crate::time::Time;
+use std::collections::BTreeSet;
 
 /// Number of a declaration within its gate.
 pub(crate) type DeclaredIx = u32;
@@ -120,7 +121,7 @@ impl Gate {
     }
 
     /// The resources that go by a declaration.
-    fn instances(&self, declared: DeclaredIx) -> Vec<ResourceIx> {
+    pub(super) fn instances(&self, declared: DeclaredIx) -> Vec<ResourceIx> {
         let Declared { name, pattern, .. } = &self.declared[declared];
         if pattern.is_none() {
             return self.by_name.get(name).copied().into_iter().collect();
@@ -160,6 +161,10 @@ impl Gate {
         }
         // Nothing of this step refers to them any more before they go.
         self.settle_touched();
+        if !self.declared[declared].is_name() {
+            let gone: BTreeSet<ResourceIx> = instances.iter().copied().collect();
+            self.idle.retain(|(_, idle)| !gone.contains(idle));
+        }
         for at in instances {
             self.remove_resource(at);
         }
@@ -191,7 +196,6 @@ impl Gate {
     fn remove_resource(&mut self, at: ResourceIx) {
         if let Some(gone) = self.resources.remove(at) {
             self.by_name.remove(&*gone.name);
-            self.idle.retain(|(_, idle)| *idle != at);
         }
     }
 

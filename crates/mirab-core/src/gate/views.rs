@@ -38,6 +38,13 @@ impl Gate {
         views
     }
 
+    /// The resources that go by a declared name or pattern, in the order in which they came to be.
+    #[must_use]
+    pub fn resources_of(&self, declared: &str) -> Vec<ResourceView> {
+        let instances = self.declared_by_name.get(declared).map(|declared| self.instances(*declared));
+        instances.into_iter().flatten().map(|at| self.view((at, &self.resources[at]))).collect()
+    }
+
     /// One resource by name, when it is declared by that name or in use. What an idle key of a pattern would get is told by
     /// [`Gate::resolve`].
     #[must_use]

@@ -2,6 +2,7 @@
 use super::Orchestrator;
 use crate::records::{BucketRecord, DurationsRecord, Fact, LearnerKind, LeaseRecord, Stored};
 use mirab_core::{BucketState, ClaimId, Ended, Learner, Name, Time};
+use std::sync::Arc;
 
 impl LearnerKind {
     fn of(self, name: &str) -> Learner<'_> {
@@ -62,8 +63,7 @@ impl Orchestrator {
     /// Facts of a declared name or pattern whose limit has changed: its last total above 0, and the balances that were cut.
     pub(super) fn tell_limit(&mut self, declared: &str) {
         self.tell_total(declared);
-        let instances = self.gate.resources().into_iter().filter(|resource| resource.declared_as == declared);
-        for resource in instances {
+        for resource in self.gate.resources_of(declared) {
             if let Some(state) = self.gate.bucket_state(&resource.name) {
                 self.tell_bucket(&resource.name, state);
             }
@@ -98,8 +98,8 @@ impl Orchestrator {
             self.gate.restore_most(name, *most);
         }
         self.totals = stored.totals.iter().cloned().collect();
-        let names: Vec<String> = self.declared.options.resources.iter().map(|resource| resource.name.clone()).collect();
-        names.iter().for_each(|name| self.tell_total(name));
+        let declared = Arc::clone(&self.declared);
+        declared.options.resources.keys().for_each(|name| self.tell_total(name));
     }
 
     /// For all that waits, once it is in line.

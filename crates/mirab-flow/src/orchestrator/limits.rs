@@ -37,9 +37,7 @@ impl Orchestrator {
         self.gate.declare(now, resource.clone())?;
         self.tell_limit(&resource.name);
         self.tell_unsatisfiable(now, &resource.name, resource.limit);
-        let resources = &mut Arc::make_mut(&mut self.declared).options.resources;
-        resources.retain(|known| known.name != resource.name);
-        resources.push(resource);
+        Arc::make_mut(&mut self.declared).options.resources.insert(resource.name.clone(), resource);
         self.settle(now);
         Ok(())
     }
@@ -54,9 +52,7 @@ impl Orchestrator {
         self.gate.set_limit(now, &name, limit)?;
         self.tell_limit(&name);
         self.tell_unsatisfiable(now, &name, limit);
-        if let Some(declared) =
-            Arc::make_mut(&mut self.declared).options.resources.iter_mut().find(|declared| declared.name == name)
-        {
+        if let Some(declared) = Arc::make_mut(&mut self.declared).options.resources.get_mut(&name) {
             declared.limit = limit;
         }
         self.settle(now);
@@ -72,7 +68,7 @@ impl Orchestrator {
         let name = check_declared(name)?;
         self.gate.remove(now, &name)?;
         self.forget_declared(name.clone());
-        Arc::make_mut(&mut self.declared).options.resources.retain(|known| known.name != name);
+        Arc::make_mut(&mut self.declared).options.resources.remove(&name);
         self.settle(now);
         Ok(())
     }
@@ -80,15 +76,16 @@ impl Orchestrator {
     /// A total was lowered, and claims that wait need more than that: they stay in line, which is an event of the first of them for
     /// each resource. Must be called while the limit of before is still the declared one.
     fn tell_unsatisfiable(&mut self, now: Time, declared: &str, limit: Limit) {
-        let known = self.declared.options.resources.iter().find(|known| known.name == declared);
+        let known = self.declared.options.resources.get(declared);
         let is_lowered =
             known.is_none_or(|known| known.limit.capacity() == 0 || limit.capacity() < known.limit.capacity());
         if !is_lowered || limit.capacity() == 0 {
             return; // Who waits for what is paused waits for its return.
         }
-        let resources = self.gate.resources().into_iter();
-        for resource in resources.filter(|resource| resource.declared_as == declared && resource.waiters > 0) {
-            self.tell_too_much(now, &resource);
+        let mut resources = self.gate.resources_of(declared);
+        resources.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        for resource in resources.iter().filter(|resource| resource.waiters > 0) {
+            self.tell_too_much(now, resource);
         }
     }
 

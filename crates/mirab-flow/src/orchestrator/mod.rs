@@ -50,8 +50,8 @@ pub const SLOTS_SETTING: &str = "max_engines";
 /// What the host decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Declared resources and patterns, without the product's own.
-    pub resources: Vec<ResourceConfig>,
+    /// Declared resources and patterns by name, without the product's own.
+    pub resources: BTreeMap<String, ResourceConfig>,
     /// Nanoseconds of waiting that one point of priority is worth; `None`: order by priority alone.
     pub aging: Option<u64>,
     /// Nanoseconds that work of a kind that is not known yet is expected to take; `None`: 10 s.

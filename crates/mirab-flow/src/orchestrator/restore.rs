@@ -80,7 +80,7 @@ impl Orchestrator {
         let setting = stored.settings.iter().find(|(key, _)| is_open && key == SLOTS_SETTING);
         let slots = setting.and_then(|(_, value)| value.parse().ok()).unwrap_or(self.declared.options.slots);
         let mut all = vec![ResourceConfig::semaphore(DEFAULT_POOL, slots.min(self.declared.options.max_slots))];
-        all.extend(self.declared.options.resources.iter().cloned());
+        all.extend(self.declared.options.resources.values().cloned());
         all.extend(self.flows().filter_map(cap_of));
         let mut known = Gate::default();
         for resource in &all {

@@ -42,7 +42,7 @@ pub fn bucket(name: &str, rate: f64, burst: u64) -> ResourceConfig {
 }
 
 pub fn options(slots: u64, resources: &[ResourceConfig]) -> Options {
-    let resources = resources.to_vec();
+    let resources = resources.iter().map(|config| (config.name.clone(), config.clone())).collect();
     Options { resources, slots, max_slots: 64, cancel_grace: seconds(10), ..Options::default() }
 }
 

@@ -62,18 +62,22 @@ impl std::error::Error for ConfigError {}
 pub(super) struct Source<'a> {
     pub label: &'a str,
     pub text: &'a str,
+    /// Where its lines begin: counting them anew for each place would read a long file as often as it has names.
+    pub lines: &'a [usize],
+}
+
+/// Where the lines of a text begin.
+pub(super) fn lines_of(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
 impl Source<'_> {
     /// The place where `span` begins; the start of the file when the parser kept no span.
     pub fn place(&self, span: Option<Range<usize>>) -> Place {
         let offset = span.map_or(0, |span| span.start).min(self.text.len());
-        let before = self.text.get(..offset).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place {
-            file: self.label.to_owned(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-        }
+        let line = self.lines.partition_point(|begin| *begin <= offset);
+        let begin = self.lines[line - 1];
+        let before = self.text.get(begin..offset).unwrap_or_default();
+        Place { file: self.label.to_owned(), line, column: before.chars().count() + 1 }
     }
 }

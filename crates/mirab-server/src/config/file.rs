@@ -1,5 +1,5 @@
 //! One `mirab.toml`.
-use super::error::{ConfigError, Place, Source};
+use super::error::{ConfigError, Place, Source, lines_of};
 use super::resources::{self, DeclaredResource};
 use super::section::Section;
 use std::path::Path;
@@ -74,7 +74,8 @@ impl ConfigFile {
     /// # Errors
     /// When something in it is wrong.
     pub fn parse(label: &str, text: &str, role: Role) -> Result<Self, ConfigError> {
-        let source = Source { label, text };
+        let lines = lines_of(text);
+        let source = Source { label, text, lines: &lines };
         let document = Document::parse(text).map_err(|error| {
             let message = format!("{}: correct the TOML", error.message().trim().replace('\n', ", "));
             ConfigError::at(source.place(error.span()), message)

@@ -52,10 +52,16 @@ impl Declarations {
         self.by_name.values().map(|resource| resource.config.clone()).collect()
     }
 
+    /// The same by name, as the machines take them.
+    #[must_use]
+    pub fn by_name(&self) -> BTreeMap<String, ResourceConfig> {
+        self.by_name.iter().map(|(name, resource)| (name.clone(), resource.config.clone())).collect()
+    }
+
     /// The declaration of exactly this name or pattern.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<ResourceConfig> {
-        self.by_name.get(name).map(|resource| resource.config.clone())
+    pub fn get(&self, name: &str) -> Option<&ResourceConfig> {
+        self.by_name.get(name).map(|resource| &resource.config)
     }
 
     /// Where the name or pattern was declared, as `/srv/shop/mirab.toml:3`.

@@ -2,6 +2,7 @@
 use super::error::{ConfigError, Place};
 use super::section::{Section, kind_of};
 use mirab_core::{ResourceConfig, check_declared};
+use std::collections::BTreeMap;
 use toml_edit::Item;
 
 /// A declared resource and where it stands.
@@ -16,14 +17,17 @@ pub struct DeclaredResource {
 /// All of a file's `[resources]`; doubled names are errors even where TOML would take them for different keys.
 pub(super) fn read(section: &Section<'_>) -> Result<Vec<DeclaredResource>, ConfigError> {
     let mut declared: Vec<DeclaredResource> = Vec::new();
+    let mut first_of: BTreeMap<String, usize> = BTreeMap::new();
     for (key, item) in section.table.iter() {
         let name = check_declared(key).map_err(|refusal| section.error(key, refusal.to_string()))?;
         let place = section.place(key);
-        if let Some(first) = declared.iter().find(|other| other.config.name == name) {
-            let message = format!("resource {name:?} is declared twice, first at {}: keep one of them", first.place);
+        if let Some(first) = first_of.get(&name) {
+            let first = &declared[*first].place;
+            let message = format!("resource {name:?} is declared twice, first at {first}: keep one of them");
             return Err(ConfigError::at(place, message));
         }
         declared.push(DeclaredResource { config: read_one(section, key, &name, item)?, place });
+        first_of.insert(name, declared.len() - 1);
     }
     Ok(declared)
 }

@@ -11,11 +11,12 @@ pub(super) struct Difference {
 
 impl Difference {
     pub fn between(known: &Declarations, declared: &Declarations) -> Self {
-        let (from, to) = (known.configs(), declared.configs());
         // What moves to another shard goes and comes.
-        let stays = |old: &&ResourceConfig| to.iter().any(|new| new.name == old.name && new.shard == old.shard);
-        let gone = from.iter().filter(|old| !stays(old)).map(|old| old.name.clone()).collect();
-        Self { gone, set: to.iter().filter(|config| !from.contains(config)).cloned().collect() }
+        let stays = |old: &ResourceConfig| declared.get(&old.name).is_some_and(|new| new.shard == old.shard);
+        let gone = known.iter().map(|old| &old.config).filter(|old| !stays(old)).map(|old| old.name.clone());
+        let is_new = |new: &&ResourceConfig| known.get(&new.name) != Some(*new);
+        let set = declared.iter().map(|new| &new.config).filter(is_new).cloned();
+        Self { gone: gone.collect(), set: set.collect() }
     }
 
     /// All of it, or nothing when something that is to go is still in use.

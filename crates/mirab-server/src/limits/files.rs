@@ -114,13 +114,12 @@ fn check_unchanged(name: &str, there: &Declarations, known: &Declarations) -> Re
     if written == in_force {
         return Ok(());
     }
-    let told =
-        |config: &Option<ResourceConfig>| config.as_ref().map_or_else(|| "not declared".into(), config::describe);
+    let told = |config: Option<&ResourceConfig>| config.map_or_else(|| "not declared".into(), config::describe);
     let place = there.origin(name).map_or_else(|| "in the files".into(), |origin| format!("at {origin}"));
     Err(EditError::Conflict(format!(
         "resource {name:?} is {} {place}, edited by hand, but {} in force: look at it again, and then change it",
-        told(&written),
-        told(&in_force)
+        told(written),
+        told(in_force)
     )))
 }
 

@@ -50,7 +50,7 @@ impl Limits {
         let removal = removal.await.map_err(EditError::Store)?;
         let known = catalog::read(&self.catalog).declarations().clone();
         let declared = known.get(wanted.name());
-        let edit = wanted.edit(declared.as_ref(), removal)?;
+        let edit = wanted.edit(declared, removal)?;
         let (files, before) = (self.files(), known.clone());
         let (rewrites, declarations) = blocking(move || files.write(&edit, &before)).await?;
         // What was edited by hand meanwhile is taken over with it.

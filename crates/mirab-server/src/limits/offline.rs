@@ -50,7 +50,7 @@ impl Offline {
         let (home, stored, dirs) = hold(home, dir).map_err(OfflineError::SetUp)?;
         let files = Files::new(dirs, home.dir());
         let declarations = files.read().map_err(ApiError::from)?;
-        let options = Options { resources: declarations.configs(), slots: 1, max_slots: 1, ..Options::default() };
+        let options = Options { resources: declarations.by_name(), slots: 1, max_slots: 1, ..Options::default() };
         let now = Clock::start().now();
         let machines = Orchestrator::restore(options, stored, now);
         Ok(Self { _home: home, files, declarations, machines, now })
@@ -83,7 +83,7 @@ impl Offline {
     fn make(&mut self, wanted: Wanted) -> Result<(), EditError> {
         let known = self.declarations.get(wanted.name());
         let removal = self.machines.check_removal(wanted.name());
-        let edit = wanted.edit(known.as_ref(), removal)?;
+        let edit = wanted.edit(known, removal)?;
         let (rewrites, declarations) = self.files.write(&edit, &self.declarations)?;
         let made = Difference::between(&self.declarations, &declarations).make(&mut self.machines, self.now);
         if made.is_err() {

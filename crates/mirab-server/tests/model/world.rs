@@ -24,7 +24,7 @@ pub struct World {
 impl World {
     /// One unit of `db`, and as many engines as anyone asks for.
     pub fn start() -> Self {
-        let resources = vec![ResourceConfig::semaphore("db", 1)];
+        let resources = [("db".into(), ResourceConfig::semaphore("db", 1))].into();
         let options = Options { resources, slots: 8, max_slots: 8, ..Options::default() };
         let driver = Driver::open(MemoryStore::default(), options, Clock.now()).unwrap();
         let wakers = Wakers::default();
