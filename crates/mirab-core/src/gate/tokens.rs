@@ -61,6 +61,13 @@ impl Gate {
         bucket.ok_or_else(|| self.unknown(name))
     }
 
+    /// When a bucket is full, if nothing is taken of it.
+    #[must_use]
+    pub fn bucket_full_at(&self, name: &str) -> Option<Time> {
+        let bucket = self.resources[*self.by_name.get(name)?].bucket()?;
+        bucket.time_of(bucket.burst(), self.now)
+    }
+
     /// The state of a bucket, to be stored; `None` for what is no bucket, or an instance of a pattern that nobody has used of late.
     #[must_use]
     pub fn bucket_state(&self, name: &str) -> Option<BucketState> {

@@ -34,7 +34,7 @@ impl Orchestrator {
     pub fn declare(&mut self, now: Time, resource: ResourceConfig) -> Result<(), Refusal> {
         let now = self.advance(now);
         check_declared(&resource.name)?;
-        self.gate.declare(now, resource.clone())?;
+        self.change_declared(now, &resource.name, |this| this.gate.declare(now, resource.clone()))?;
         self.tell_limit(&resource.name);
         self.tell_unsatisfiable(now, &resource.name, resource.limit);
         Arc::make_mut(&mut self.declared).options.resources.insert(resource.name.clone(), resource);
@@ -49,7 +49,7 @@ impl Orchestrator {
     pub fn set_limit(&mut self, now: Time, name: &str, limit: Limit) -> Result<(), Refusal> {
         let now = self.advance(now);
         let name = check_declared(name)?;
-        self.gate.set_limit(now, &name, limit)?;
+        self.change_declared(now, &name, |this| this.gate.set_limit(now, &name, limit))?;
         self.tell_limit(&name);
         self.tell_unsatisfiable(now, &name, limit);
         if let Some(declared) = Arc::make_mut(&mut self.declared).options.resources.get_mut(&name) {
@@ -66,7 +66,7 @@ impl Orchestrator {
     pub fn remove_resource(&mut self, now: Time, name: &str) -> Result<(), Refusal> {
         let now = self.advance(now);
         let name = check_declared(name)?;
-        self.gate.remove(now, &name)?;
+        self.change_declared(now, &name, |this| this.gate.remove(now, &name))?;
         self.forget_declared(name.clone());
         Arc::make_mut(&mut self.declared).options.resources.remove(&name);
         self.settle(now);

@@ -4,6 +4,7 @@
 //! holds one command or a few that belong together; `settle` turns what the gate decided into changes of state.
 mod cancel;
 mod create;
+mod departed;
 mod facts;
 mod flows;
 mod learned;
@@ -112,6 +113,7 @@ pub struct Orchestrator {
     learned: BTreeSet<(LearnerKind, String)>,
     /// The last total above 0 of declared names, as they were stored.
     totals: BTreeMap<String, u64>,
+    departed: departed::Departed,
     timers: Timers,
     step: Step,
 }

@@ -66,6 +66,7 @@ impl Orchestrator {
             joined: Vec::new(),
             learned: Default::default(),
             totals: Default::default(),
+            departed: Default::default(),
             timers: Default::default(),
             step: Default::default(),
         };
@@ -106,8 +107,10 @@ impl Orchestrator {
 
     fn restore_buckets(&mut self, buckets: &[BucketRecord]) {
         for bucket in buckets {
-            // One that is not declared any more, or is a semaphore now, has no balance to keep.
-            let _ = self.gate.restore_bucket(self.now, &bucket.name, bucket.state);
+            let is_declared = self.gate.restore_bucket(self.now, &bucket.name, bucket.state).is_ok();
+            if !is_declared || self.gate.bucket_state(&bucket.name).is_none() {
+                self.departed.keep(bucket.name.clone(), (bucket.state, None));
+            }
         }
     }
 

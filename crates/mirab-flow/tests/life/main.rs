@@ -1,4 +1,5 @@
 //! The life of work in virtual time, against a journal in memory that can be told to fail.
+mod balances;
 mod gate;
 mod histories;
 mod leases;
