@@ -65,10 +65,9 @@ async fn through_mirab() -> f64 {
         .start()
         .expect("plain names");
     let begun = Instant::now();
-    let tasks = (0..TASKS).map(|n| scheduler.submit::<()>(Task::new(()).priority((n % 4) as i32)));
-    let tasks: Vec<_> = tasks.map(|task| task.expect("known names")).collect();
+    let tasks = scheduler.submit_many::<(), _>((0..TASKS).map(|n| Task::new(()).priority((n % 4) as i32)));
     for task in tasks {
-        task.await.expect("it does not fail");
+        task.expect("known names").await.expect("it does not fail");
     }
     let took = per_task(begun);
     assert_eq!(scheduler.snapshot().priority_inversions, 0);

@@ -42,8 +42,11 @@ impl Attempt {
             Some(Body::Thread(call)) => call(),
             _ => Err(lost_payload()),
         });
-        self.report(output);
+        let next = self.report(output);
         self.shard.leave();
+        if let Some((task, start)) = next {
+            Self::launch(Arc::clone(&self.shard), task, start);
+        }
     }
 
     fn begin(&self) -> Option<Body> {
@@ -76,7 +79,7 @@ impl Attempt {
         self.task.is_stopped(fence).then_some(Report::Stopped)
     }
 
-    fn report(&mut self, output: Output) {
+    fn report(&mut self, output: Output) -> Option<Next> {
         let (value, outcome) = match output {
             Ok(value) => (Ok(value), TaskOutcome::Success),
             Err(error) => {
@@ -85,14 +88,46 @@ impl Attempt {
             }
         };
         self.task.note(self.start.attempt, value);
-        self.finish(outcome);
+        self.finish(outcome)
     }
 
-    fn finish(&mut self, outcome: TaskOutcome) {
+    fn finish(&mut self, outcome: TaskOutcome) -> Option<Next> {
         self.has_reported = true;
-        self.shard.finish(self.start.id, self.start.fence, outcome);
+        self.shard.finish(self.start.id, self.start.fence, outcome)
+    }
+
+    /// The body is over: it goes, and what it held with it, before its units are given on. It may panic in going.
+    fn conclude(&mut self, report: Report) -> Option<Next> {
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(self.body.take())));
+        match (report, dropped) {
+            (Report::Stopped, _) => {
+                self.task.note(self.start.attempt, Err(None));
+                self.finish(TaskOutcome::Stopped)
+            }
+            (Report::Ended(Ok(_)), Err(panic)) => self.report(Err(panicked(&*panic))),
+            (Report::Ended(output), _) => self.report(output),
+        }
+    }
+
+    /// Executes what it can now: its body, and attempts that start when that ends. `Ready` when there is nothing left for it.
+    fn go_on(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        for _ in 0..MOST_AT_ONCE {
+            let Some(report) = self.advance(context) else { return Poll::Pending };
+            let Some((task, start)) = self.conclude(report) else { return Poll::Ready(()) };
+            (self.task, self.start, self.has_reported) = (task, start, false);
+        }
+        // Others have their turn; until the next poll it counts as launched.
+        self.shard.enter();
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 }
+
+/// An attempt that starts because another one ended.
+type Next = (Arc<TaskCell>, TaskStart);
+
+/// So many attempts execute one after the other before the runtime's other tasks have their turn.
+const MOST_AT_ONCE: usize = 16;
 
 enum Report {
     Ended(Output),
@@ -107,22 +142,9 @@ impl Future for Attempt {
         if this.body.is_some() {
             this.shard.enter();
         }
-        let report = this.advance(context);
-        let is_over = report.is_some();
-        if let Some(report) = report {
-            // What the body holds goes before its units are given on; it may panic in going.
-            let dropped = catch_unwind(AssertUnwindSafe(|| drop(this.body.take())));
-            match (report, dropped) {
-                (Report::Stopped, _) => {
-                    this.task.note(this.start.attempt, Err(None));
-                    this.finish(TaskOutcome::Stopped);
-                }
-                (Report::Ended(Ok(_)), Err(panic)) => this.report(Err(panicked(&*panic))),
-                (Report::Ended(output), _) => this.report(output),
-            }
-        }
+        let polled = this.go_on(context);
         this.shard.leave();
-        if is_over { Poll::Ready(()) } else { Poll::Pending }
+        polled
     }
 }
 
@@ -135,7 +157,8 @@ impl Drop for Attempt {
         // Nothing else may start on a runtime that has gone.
         self.shard.cancel_all();
         self.task.note(self.start.attempt, Err(None));
-        self.finish(TaskOutcome::Stopped);
+        // Everything is cancelled, so nothing starts for it.
+        drop(self.finish(TaskOutcome::Stopped));
     }
 }
 

@@ -2,7 +2,7 @@
 use crate::error::Error;
 use crate::pool::{Executor, Pool};
 use mirab_core::{Refusal, ResourceConfig, near_names};
-use mirab_flow::scheduler::{PoolSpec, TaskError as Refused, TaskSpec};
+use mirab_flow::scheduler::{PoolSpec, Retry, TaskError as Refused, TaskSpec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,7 +12,9 @@ pub(crate) struct Listed {
     pub name: Arc<str>,
     pub executor: Arc<dyn Executor>,
     pub spec: PoolSpec,
-    pub resources: Vec<(String, u64)>,
+    resources: Vec<(String, u64)>,
+    /// Of a task that says nothing but its pool.
+    plain: TaskSpec,
     pub priority: i32,
     pub shard: usize,
 }
@@ -20,11 +22,21 @@ pub(crate) struct Listed {
 impl Listed {
     pub fn new(pool: Pool, shard: usize) -> Self {
         let Pool { executor, spec, resources, priority, .. } = pool;
-        Self { name: spec.name.as_str().into(), executor, spec, resources, priority, shard }
+        let plain = TaskSpec { resources: resources.clone(), ..TaskSpec::new(&spec.name) };
+        Self { name: spec.name.as_str().into(), executor, spec, resources, plain, priority, shard }
     }
 
-    /// A task's spec with what the pool says for its tasks.
-    pub fn complete(&self, spec: &mut TaskSpec) {
+    /// The spec of a task that [`Listed::complete`] has seen.
+    pub fn spec<'a>(&'a self, spec: &'a Option<TaskSpec>) -> &'a TaskSpec {
+        spec.as_ref().unwrap_or(&self.plain)
+    }
+
+    /// A task's spec with what the pool says for its tasks; `None` for one that says nothing else.
+    pub fn complete(&self, mut spec: TaskSpec) -> Option<TaskSpec> {
+        let is_plain = spec.resources.is_empty() && spec.tags.is_empty() && spec.kind.is_empty();
+        if is_plain && spec.timeout.is_none() && spec.retry == Retry::default() {
+            return None;
+        }
         if spec.pool.is_empty() {
             spec.pool.push_str(&self.name);
         }
@@ -34,6 +46,7 @@ impl Listed {
                 spec.resources.push((name.clone(), *units));
             }
         }
+        Some(spec)
     }
 }
 

@@ -49,7 +49,7 @@ impl<T: 'static> Handle<T> {
     /// Why it waits in line; `None` when it does not. Instants are nanoseconds since the scheduler's start.
     #[must_use]
     pub fn explain(&self) -> Option<Explanation> {
-        self.shard.look(|state| state.machine.explain(self.task.id))
+        self.shard.ask(|machine| machine.explain(self.task.id))
     }
 
     /// How many tasks rank ahead of it in line, plus one; `None` when it is not in line.

@@ -79,7 +79,7 @@ impl Scheduler {
     ///     .pool(Pool::new("calls", call).resource("api", 1))
     ///     .start()?;
     /// let mut sum = 0;
-    /// for handle in scheduler.submit_many::<u32, _>((0..3600).map(Task::new)) {
+    /// for handle in scheduler.submit_many::<u32, _>((0..3600_u32).map(Task::new)) {
     ///     sum += handle?.await?;
     /// }
     /// assert_eq!((sum, scheduler.now()), (3600 * 3599 / 2, Duration::from_secs(3599)));
@@ -154,13 +154,13 @@ impl Scheduler {
             let (expected, given) = (expected.name, gives.name);
             return Err(Error::WrongResult { pool: pool.name.to_string(), expected, given });
         }
-        let (payload, mut spec, admission) = task.unpack(self.inner.clock.now(), pool.priority);
+        let (payload, spec, admission) = task.unpack(&self.inner.clock, pool.priority);
         let payload = pool.executor.accept(payload).map_err(|_| Error::WrongPayload {
             pool: pool.name.to_string(),
             expected: pool.executor.takes().name,
             given,
         })?;
-        pool.complete(&mut spec);
+        let spec = pool.complete(spec);
         Ok(Ready { pool, payload, spec, admission })
     }
 
@@ -188,7 +188,7 @@ impl Scheduler {
     /// counters.
     #[must_use]
     pub fn snapshot(&self) -> MachineSnapshot {
-        let mut shards = self.inner.shards.iter().map(|shard| shard.look(|state| state.machine.snapshot()));
+        let mut shards = self.inner.shards.iter().map(|shard| shard.ask(|machine| machine.snapshot()));
         let first = shards.next().expect("a scheduler has a shard");
         shards.fold(first, crate::snapshot::add)
     }
@@ -212,7 +212,7 @@ impl Scheduler {
 struct Ready {
     pool: Arc<Listed>,
     payload: Payload,
-    spec: TaskSpec,
+    spec: Option<TaskSpec>,
     admission: Admission,
 }
 
@@ -220,13 +220,14 @@ impl Ready {
     /// Gives the task and the handle's seat among those who await it.
     fn submit(self, state: &mut State, now: Time) -> Result<(Arc<TaskCell>, usize), Error> {
         let key = self.admission.key.as_deref().map(Box::from);
-        let submitted = state.machine.submit(now, &self.spec, self.admission)?;
+        let spec = self.pool.spec(&self.spec);
+        let retries = spec.retry.retries;
+        let submitted = state.machine.submit(now, spec, self.admission)?;
         if !submitted.is_new {
             let task = state.find(submitted.id).expect("a task with a key is kept as long as the machine knows it");
             return Ok((Arc::clone(task), task.seat()));
         }
         let (name, executor) = (Arc::clone(&self.pool.name), Arc::clone(&self.pool.executor));
-        let retries = self.spec.retry.retries;
         let task = Arc::new(TaskCell::new(submitted.id, name, executor, key, retries, self.payload));
         let seat = if task.key.is_some() { task.seat() } else { 0 };
         state.tasks.insert(submitted.id, Arc::clone(&task));

@@ -74,6 +74,13 @@ impl Shard {
 
     /// Puts something to the machine and carries out what follows from it.
     pub fn step<R>(self: &Arc<Self>, act: impl FnOnce(&mut State, Time) -> R) -> R {
+        let (result, actions, is_over) = self.apply(act);
+        self.carry_out(actions, is_over);
+        result
+    }
+
+    /// Under the lock: nothing foreign runs here.
+    fn apply<R>(&self, act: impl FnOnce(&mut State, Time) -> R) -> (R, Vec<Action>, bool) {
         let mut state = lock(&self.state);
         let result = act(&mut state, self.clock.now());
         let mut actions = SPARE.take();
@@ -86,21 +93,36 @@ impl Shard {
             self.timer.wake();
         }
         self.clock.touch();
+        (result, actions, is_over)
+    }
+
+    fn carry_out(self: &Arc<Self>, mut actions: Vec<Action>, is_over: bool) {
         for action in actions.drain(..) {
-            self.carry_out(action);
-        }
-        if is_over {
-            self.idle.notify_waiters();
+            match action {
+                Action::Launch(task, start) => Attempt::launch(Arc::clone(self), task, start),
+                Action::Stop(task, fence) => task.stop(fence),
+                Action::Resolve(task, end) => task.resolve(end),
+            }
         }
         if actions.capacity() <= MOST_SPARE {
             SPARE.set(actions);
         }
-        result
+        if is_over {
+            self.idle.notify_waiters();
+        }
     }
 
-    /// Asks the machine something.
+    /// Asks the machine something that does not depend on the time.
     pub fn look<R>(&self, ask: impl FnOnce(&State) -> R) -> R {
         ask(&lock(&self.state))
+    }
+
+    /// Asks the machine something that depends on the time: first it does what is due.
+    pub fn ask<R>(self: &Arc<Self>, ask: impl FnOnce(&TaskMachine) -> R) -> R {
+        self.step(|state, now| {
+            state.machine.handle_timeout(now);
+            ask(&state.machine)
+        })
     }
 
     /// Like [`Shard::step`], of a scheduler that is not closed.
@@ -108,12 +130,21 @@ impl Shard {
         self.step(|state, now| if state.is_closed { Err(Error::SchedulerClosed) } else { act(state, now) })
     }
 
-    /// A body has ended. One that went without having been asked has lost its runtime: nothing can execute any more.
-    pub fn finish(self: &Arc<Self>, id: TaskId, fence: Fence, outcome: TaskOutcome) {
-        self.step(|state, now| {
+    /// A body has ended. Gives an attempt that starts for it, which whoever executed that body executes next: no need to spawn it.
+    pub fn finish(
+        self: &Arc<Self>,
+        id: TaskId,
+        fence: Fence,
+        outcome: TaskOutcome,
+    ) -> Option<(Arc<TaskCell>, TaskStart)> {
+        let ((), mut actions, is_over) = self.apply(|state, now| {
             let random = state.random.draw();
             state.machine.finish(now, id, fence, outcome, random);
         });
+        let is_next = |action: &Action| matches!(action, Action::Launch(task, _) if !task.executor.is_blocking());
+        let next = actions.iter().position(is_next).map(|at| actions.remove(at));
+        self.carry_out(actions, is_over);
+        if let Some(Action::Launch(task, start)) = next { Some((task, start)) } else { None }
     }
 
     /// No task is accepted any more; those that wait end cancelled, bodies are asked to stop.
@@ -176,14 +207,6 @@ impl Shard {
             state.machine.watch(false);
         }
     }
-
-    fn carry_out(self: &Arc<Self>, action: Action) {
-        match action {
-            Action::Launch(task, start) => Attempt::launch(Arc::clone(self), task, start),
-            Action::Stop(task, fence) => task.stop(fence),
-            Action::Resolve(task, end) => task.resolve(end),
-        }
-    }
 }
 
 thread_local! {
@@ -234,7 +257,7 @@ impl State {
     }
 }
 
-/// Ids are given in order: they need no mixing beyond a multiplication.
+/// Ids are given in order, and looked for in order: neighbours stay together. The high bits tell apart what is found in one place.
 pub(crate) type ById = BuildHasherDefault<IdHasher>;
 
 #[derive(Clone, Copy, Default)]
@@ -242,7 +265,7 @@ pub(crate) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
-        self.0
+        self.0 ^ (self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) & (0x7F << 57))
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -252,6 +275,6 @@ impl Hasher for IdHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = self.0.rotate_left(5) ^ number;
     }
 }

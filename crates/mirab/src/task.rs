@@ -1,5 +1,5 @@
 //! A task to submit.
-use crate::clock::{When, nanos};
+use crate::clock::{Clock, When, nanos};
 use crate::value::Payload;
 use mirab_core::Time;
 use mirab_flow::scheduler::{Admission, On, Retry, TaskId, TaskSpec};
@@ -150,8 +150,9 @@ impl<P: Send + 'static> Task<P> {
     }
 
     /// Takes it apart: `priority` is its pool's.
-    pub(crate) fn unpack(self, now: Time, priority: i32) -> (Payload, TaskSpec, Admission) {
+    pub(crate) fn unpack(self, clock: &Clock, priority: i32) -> (Payload, TaskSpec, Admission) {
         let (key, digest) = self.key.map_or((None, 0), |(key, digest)| (Some(key), digest));
+        let now = if self.not_before.is_some() || self.start_by.is_some() { clock.now() } else { Time(0) };
         let admission = Admission {
             priority: self.priority.unwrap_or(priority),
             key,

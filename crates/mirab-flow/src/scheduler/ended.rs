@@ -1,7 +1,8 @@
 //! Tasks that have ended, the last of them.
+use super::by_id::ById;
 use super::record::Shape;
 use super::spec::{TaskEnd, TaskId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What is remembered of a task that has ended.
@@ -25,18 +26,18 @@ pub(super) struct Keyed {
 /// As many as are to be remembered, oldest forgotten first.
 #[derive(Debug)]
 pub(super) struct Ended {
-    by_id: BTreeMap<TaskId, EndedTask>,
+    by_id: ById<EndedTask>,
     order: VecDeque<TaskId>,
     retained: usize,
 }
 
 impl Ended {
     pub fn new(retained: usize) -> Self {
-        Self { by_id: BTreeMap::new(), order: VecDeque::new(), retained }
+        Self { by_id: ById::default(), order: VecDeque::new(), retained }
     }
 
     pub fn get(&self, id: TaskId) -> Option<&EndedTask> {
-        self.by_id.get(&id)
+        self.by_id.get(id)
     }
 
     /// Remembers one; gives the one that is forgotten for it.
@@ -47,6 +48,6 @@ impl Ended {
             return None;
         }
         let oldest = self.order.pop_front()?;
-        Some((oldest, self.by_id.remove(&oldest)?))
+        Some((oldest, self.by_id.remove(oldest)?))
     }
 }

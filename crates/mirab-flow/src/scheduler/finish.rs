@@ -12,7 +12,7 @@ impl TaskMachine {
     /// A body has ended: its units are free, and what they allow starts in this step. False for an attempt that is not live any more:
     /// then nothing has changed. `random` is any number: the pause before another attempt is drawn with it, and told as an event.
     pub fn finish(&mut self, now: Time, id: TaskId, fence: Fence, outcome: TaskOutcome, random: u64) -> bool {
-        let Some(record) = self.tasks.get_mut(&id).filter(|record| record.fence() == Some(fence)) else { return false };
+        let Some(record) = self.tasks.get_mut(id).filter(|record| record.fence() == Some(fence)) else { return false };
         if let Some(deadline) = record.deadline.take() {
             self.alarms.remove(&(deadline, id, Alarm::Timeout));
         }
@@ -38,7 +38,7 @@ impl TaskMachine {
             (TaskOutcome::Failure { message, again }, None) => (message, again),
             (TaskOutcome::Stopped, None) => ("what executed the attempt has gone".to_owned(), Again::ByPolicy),
         };
-        let Some(record) = self.tasks.get_mut(&id) else { return };
+        let Some(record) = self.tasks.get_mut(id) else { return };
         let (attempt, failed) = (record.attempts, record.attempts - record.lost());
         let Some((pause, at_most)) = pause(record.shape.spec.retry, failed, again, random) else {
             return self.end(now, id, TaskEnd::Failed { message, timed_out });
@@ -57,7 +57,7 @@ impl TaskMachine {
         let mut over = vec![(id, end)];
         while let Some((id, end)) = over.pop() {
             for (next, on) in self.end_one(now, id, end.clone()) {
-                match (limits::is_broken(id, on, &end), self.tasks.get_mut(&next)) {
+                match (limits::is_broken(id, on, &end), self.tasks.get_mut(next)) {
                     (_, None) => {}
                     (Some(reason), Some(_)) => {
                         self.withdraw(now, next);
@@ -77,7 +77,7 @@ impl TaskMachine {
 
     /// Gives the tasks that come after it.
     fn end_one(&mut self, now: Time, id: TaskId, end: TaskEnd) -> Vec<(TaskId, super::On)> {
-        let Some(mut record) = self.tasks.remove(&id) else { return Vec::new() };
+        let Some(mut record) = self.tasks.remove(id) else { return Vec::new() };
         if record.fence().is_none()
             && let Some(pool) = self.pools.get_mut(record.shape.spec.pool.as_str())
         {

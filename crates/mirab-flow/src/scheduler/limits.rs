@@ -127,7 +127,7 @@ impl TaskMachine {
 
     /// The pool of a live task: it is there as long as the task.
     pub(super) fn pool_of(&mut self, id: TaskId) -> &mut PoolRecord {
-        let pool = &self.tasks[&id].shape.spec.pool;
-        self.pools.get_mut(pool.as_str()).expect("a pool is not taken away while it has tasks")
+        let pool = self.tasks.get(id).and_then(|record| self.pools.get_mut(record.shape.spec.pool.as_str()));
+        pool.expect("a pool is not taken away while it has tasks")
     }
 }

@@ -16,6 +16,7 @@
 //! assert_eq!(machine.poll_effect(), Some(TaskEffect::Ended { id: first.id, end: TaskEnd::Completed }));
 //! assert!(matches!(machine.poll_effect(), Some(TaskEffect::Start(start)) if start.id == second.id));
 //! ```
+mod by_id;
 mod ended;
 mod error;
 mod facts;
@@ -37,6 +38,7 @@ pub use spec::*;
 pub use views::{MachineSnapshot, PoolSnapshot, ResourceSnapshot};
 pub use waits::Quantiles;
 
+use by_id::ById;
 use ended::Ended;
 use limits::PoolRecord;
 use mirab_core::{Gate, GateOptions, Time};
@@ -75,7 +77,7 @@ pub struct TaskMachine {
     gate: Gate,
     next_id: u64,
     pools: BTreeMap<Arc<str>, PoolRecord>,
-    tasks: BTreeMap<TaskId, Record>,
+    tasks: ById<Record>,
     shapes: Shapes,
     /// Live and remembered tasks by their keys.
     keys: BTreeMap<Arc<str>, TaskId>,
@@ -104,7 +106,7 @@ impl TaskMachine {
             options,
             next_id: 1,
             pools: BTreeMap::new(),
-            tasks: BTreeMap::new(),
+            tasks: ById::default(),
             shapes: Shapes::default(),
             keys: BTreeMap::new(),
             alarms: BTreeSet::new(),

@@ -33,7 +33,7 @@ impl TaskMachine {
         let Some(mut notes) = self.notes.take() else { return Vec::new() };
         let mut facts = std::mem::take(&mut notes.facts);
         for (id, is_new) in std::mem::take(&mut notes.tasks) {
-            let Some(record) = self.tasks.get(&id) else { continue };
+            let Some(record) = self.tasks.get(id) else { continue };
             facts.push(if is_new { accepted(id, record) } else { TaskFact::Changed(id, Box::new(progress(record))) });
         }
         for name in std::mem::take(&mut notes.buckets) {
@@ -154,7 +154,7 @@ impl TaskMachine {
         if self.notes.is_none() {
             return;
         }
-        if let Some(record) = self.tasks.get_mut(&id) {
+        if let Some(record) = self.tasks.get_mut(id) {
             record.more.get_or_insert_default().delayed.push(resource.to_owned());
             self.note(id);
         }

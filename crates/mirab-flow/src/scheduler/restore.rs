@@ -129,7 +129,7 @@ impl TaskMachine {
             stages.push((id, stage));
         }
         for (earlier, id, on) in edges {
-            if let Some(record) = self.tasks.get_mut(&earlier) {
+            if let Some(record) = self.tasks.get_mut(earlier) {
                 record.more.get_or_insert_default().dependants.push((id, on));
             }
         }
@@ -164,7 +164,7 @@ impl TaskMachine {
     /// Puts all where they stood. The order does not matter: those in line have their places, and nothing starts before all are there.
     fn line_up(&mut self, now: Time, stages: Vec<(TaskId, StoredStage)>) {
         for (id, stage) in stages {
-            if let Some(at) = self.tasks.get(&id).and_then(|record| record.start_by) {
+            if let Some(at) = self.tasks.get(id).and_then(|record| record.start_by) {
                 self.alarms.insert((at, id, Alarm::Expire));
             }
             match stage {
@@ -175,7 +175,7 @@ impl TaskMachine {
                 }
                 StoredStage::Queued(since) => self.back_in_line(now, id, since),
                 StoredStage::Running => {
-                    if let Some(record) = self.tasks.get_mut(&id) {
+                    if let Some(record) = self.tasks.get_mut(id) {
                         record.more.get_or_insert_default().lost += 1;
                     }
                     self.back_in_line(now, id, now);
@@ -189,14 +189,14 @@ impl TaskMachine {
     fn back_in_line(&mut self, now: Time, id: TaskId, since: Time) {
         self.fall_due(now, id);
         self.set_stage(id, Stage::Queued(since));
-        let delayed = self.tasks.get(&id).and_then(|record| Some(record.more.as_ref()?.delayed.clone()));
+        let delayed = self.tasks.get(id).and_then(|record| Some(record.more.as_ref()?.delayed.clone()));
         for resource in delayed.unwrap_or_default() {
             self.gate.restore_delay(id.claim(), &resource);
         }
     }
 
     fn set_stage(&mut self, id: TaskId, stage: Stage) {
-        if let Some(record) = self.tasks.get_mut(&id) {
+        if let Some(record) = self.tasks.get_mut(id) {
             record.stage = stage;
         }
     }

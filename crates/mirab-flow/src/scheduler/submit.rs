@@ -45,7 +45,7 @@ impl TaskMachine {
         };
         self.tasks.insert(id, record);
         if joins_now && let Err(refusal) = self.join(now, id) {
-            self.tasks.remove(&id);
+            self.tasks.remove(id);
             return Err(refusal.into());
         }
         self.next_id += 1;
@@ -75,11 +75,11 @@ impl TaskMachine {
             return self.end(now, id, TaskEnd::Expired);
         }
         for &(earlier, on) in after {
-            if let Some(record) = self.tasks.get_mut(&earlier) {
+            if let Some(record) = self.tasks.get_mut(earlier) {
                 record.more.get_or_insert_default().dependants.push((id, on));
             }
         }
-        let Some(record) = self.tasks.get(&id) else { return };
+        let Some(record) = self.tasks.get(id) else { return };
         if let Some(at) = record.start_by {
             self.alarms.insert((at, id, Alarm::Expire));
         }
@@ -92,7 +92,7 @@ impl TaskMachine {
 
     /// The last task that it was to come after has ended well: it joins the line, or waits for its time.
     pub(super) fn unblock(&mut self, now: Time, id: TaskId) {
-        let Some(record) = self.tasks.get_mut(&id) else { return };
+        let Some(record) = self.tasks.get_mut(id) else { return };
         match record.not_before.filter(|at| *at > now) {
             Some(at) => {
                 record.stage = Stage::Due(at);
@@ -106,7 +106,7 @@ impl TaskMachine {
     /// Puts a task in line; with the place it had before, if any.
     pub(super) fn join(&mut self, now: Time, id: TaskId) -> Result<(), Refusal> {
         let Self { tasks, gate, tags, .. } = self;
-        let Some(record) = tasks.get_mut(&id) else { return Ok(()) };
+        let Some(record) = tasks.get_mut(id) else { return Ok(()) };
         let shape = &record.shape;
         let tag_names: Vec<String> = match tags.is_empty() {
             true => Vec::new(),
@@ -143,7 +143,7 @@ impl TaskMachine {
 
     fn started(&mut self, start: &Start) {
         let id = TaskId(start.id.0);
-        let Some(record) = self.tasks.get_mut(&id) else { return };
+        let Some(record) = self.tasks.get_mut(id) else { return };
         if let Some(at) = record.start_by.take() {
             self.alarms.remove(&(at, id, Alarm::Expire));
         }
@@ -174,7 +174,7 @@ impl TaskMachine {
 
     /// The task of an earlier submission with the same key, if it asked for the same.
     fn again(&self, id: TaskId, shape: &Arc<Shape>, admission: &Admission) -> Result<Submitted, TaskError> {
-        let live = self.tasks.get(&id).and_then(|record| Some((&record.shape, record.key()?.1)));
+        let live = self.tasks.get(id).and_then(|record| Some((&record.shape, record.key()?.1)));
         let ended =
             || self.ended.get(id).and_then(|ended| ended.keyed.as_ref()).map(|keyed| (&keyed.shape, keyed.digest));
         // A key is there as long as its task is.
@@ -192,7 +192,7 @@ impl TaskMachine {
     fn look_at(&self, after: &[(TaskId, On)]) -> Result<(u32, Option<String>), TaskError> {
         let (mut open, mut broken) = (0, None);
         for &(id, on) in after {
-            match (self.tasks.contains_key(&id), self.ended.get(id)) {
+            match (self.tasks.contains(id), self.ended.get(id)) {
                 (true, _) => open += 1,
                 (false, Some(ended)) => broken = broken.or_else(|| limits::is_broken(id, on, &ended.end)),
                 (false, None) => return Err(TaskError::UnknownTask(id)),

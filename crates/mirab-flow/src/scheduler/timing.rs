@@ -52,7 +52,7 @@ impl TaskMachine {
     }
 
     fn expire(&mut self, now: Time, id: TaskId) {
-        let Some(record) = self.tasks.get_mut(&id) else { return };
+        let Some(record) = self.tasks.get_mut(id) else { return };
         record.start_by = None;
         self.withdraw(now, id);
         self.end(now, id, TaskEnd::Expired);
@@ -68,7 +68,7 @@ impl TaskMachine {
 
     /// Asks the body of a running attempt to stop; a second time nothing.
     pub(super) fn stop(&mut self, now: Time, id: TaskId, why: StopReason) {
-        let Some(record) = self.tasks.get_mut(&id) else { return };
+        let Some(record) = self.tasks.get_mut(id) else { return };
         let Stage::Running(fence) = record.stage else { return };
         record.stage = Stage::Stopping(fence, why);
         self.note(id);
@@ -78,7 +78,7 @@ impl TaskMachine {
 
     /// Takes a task out of wherever it waits, with its alarms. False when it does not wait.
     pub(super) fn withdraw(&mut self, now: Time, id: TaskId) -> bool {
-        let Some(record) = self.tasks.get_mut(&id) else { return false };
+        let Some(record) = self.tasks.get_mut(id) else { return false };
         if let Some(at) = record.start_by.take() {
             self.alarms.remove(&(at, id, Alarm::Expire));
         }
@@ -94,7 +94,7 @@ impl TaskMachine {
     /// Cancels a task: one that waits ends at once, the body of one that executes is asked to stop. False when it has ended, or was asked
     /// before.
     pub fn cancel(&mut self, now: Time, id: TaskId) -> bool {
-        let Some(record) = self.tasks.get(&id) else { return false };
+        let Some(record) = self.tasks.get(id) else { return false };
         match record.stage {
             Stage::Stopping(..) => return false,
             Stage::Running(_) => self.stop(now, id, StopReason::Cancelled),
@@ -109,7 +109,7 @@ impl TaskMachine {
 
     /// Gives a task that waits another priority; one that executes has it from its next attempt on. False when it has ended.
     pub fn reprioritise(&mut self, now: Time, id: TaskId, priority: i32) -> bool {
-        let Some(record) = self.tasks.get_mut(&id) else { return false };
+        let Some(record) = self.tasks.get_mut(id) else { return false };
         record.priority = priority;
         if let Stage::Queued(_) = record.stage {
             self.gate.reprioritise(now, id.claim(), priority);

@@ -48,7 +48,7 @@ impl TaskMachine {
             let (attempts, priority, end) = (ended.attempts, ended.priority, Some(ended.end.clone()));
             return Some(TaskStatus { state: TaskState::Ended, attempts, priority, due_at: None, end });
         }
-        let record = self.tasks.get(&id)?;
+        let record = self.tasks.get(id)?;
         let (state, due_at) = match record.stage {
             Stage::Blocked(_) => (TaskState::Blocked, None),
             Stage::Due(at) if record.attempts > 0 => (TaskState::AwaitingRetry, Some(at)),
@@ -103,7 +103,7 @@ impl TaskMachine {
 
     /// Live tasks, in the order of their ids.
     pub fn live(&self) -> impl Iterator<Item = TaskId> {
-        self.tasks.keys().copied()
+        self.tasks.ids()
     }
 
     /// A task started after so many nanoseconds in line.
