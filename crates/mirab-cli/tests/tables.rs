@@ -139,7 +139,7 @@ fn why_names_holders_and_those_ahead() {
     );
 }
 
-fn resources() -> [Value; 3] {
+fn resources() -> [Value; 4] {
     let db = json!({
         "name": "db", "kind": "semaphore", "permits": 4, "rate": null, "burst": null, "shard": "default", "used": 3,
         "free": 1, "waiters": 12, "declared_as": "db", "origin": "mirab.toml:3",
@@ -148,7 +148,9 @@ fn resources() -> [Value; 3] {
         "used": 0, "free": 97, "waiters": 0, "declared_as": "api:*", "origin": "mirab.toml:4"});
     let pool = json!({"name": "pool:default", "permits": 1, "used": 1, "free": 0, "waiters": 0,
         "declared_as": "pool:default", "origin": null});
-    [with(db.clone(), bucket), db.clone(), with(db, pool)]
+    let gone =
+        json!({"name": "x2", "permits": 0, "used": 1, "free": -1, "waiters": 1, "declared_as": "x2", "origin": null});
+    [with(db.clone(), bucket), db.clone(), with(db.clone(), pool), with(db, gone)]
 }
 
 #[test]
@@ -161,6 +163,7 @@ fn resources_are_listed_with_their_use() {
             "api:eu        token bucket  50/s, burst 100     0    97        0  mirab.toml:4 as api:*",
             "db            semaphore                   4     3     1       12  mirab.toml:3",
             "pool:default  semaphore                   1     1     0        0  by mirab itself",
+            "x2            semaphore          0 (paused)     1    -1        1  no more: declare it again",
         ],
     );
 }
@@ -168,7 +171,7 @@ fn resources_are_listed_with_their_use() {
 #[test]
 fn one_resource_is_shown_with_holders_and_waiters() {
     let holder = json!({"id": 40, "kind": "run", "run_id": 40, "name": "hourly", "units": 3, "since": ago(10.0)});
-    let [_, db, _] = resources();
+    let [_, db, ..] = resources();
     let detail = with(db, json!({"holders": [holder], "first_waiters": (41..53).collect::<Vec<_>>()}));
     let server = Scripted::saying(200, detail);
     let said = server.mirab("resources tag:gpu/x");

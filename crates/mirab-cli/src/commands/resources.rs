@@ -222,7 +222,10 @@ fn total(resource: &Resource) -> String {
     }
 }
 
+/// Without a place: a limit of the product's own, or a name that only stored work knows.
 fn origin(resource: &Resource) -> String {
-    let place = resource.origin.as_deref().unwrap_or("by mirab itself");
+    let is_own = ["pool:", "flow:", "backfill:"].iter().any(|own| resource.name.starts_with(own));
+    let nowhere = if is_own { "by mirab itself" } else { "no more: declare it again" };
+    let place = resource.origin.as_deref().unwrap_or(nowhere);
     if resource.declared_as == resource.name { place.into() } else { format!("{place} as {}", resource.declared_as) }
 }

@@ -57,6 +57,7 @@ impl Orchestrator {
         let flow = self.find_flow(&new.flow)?.clone();
         let needs = self.needs_of_run(&flow, &new)?;
         // Also for a run due later, which would else fail only then, with nobody to tell.
+        self.refuse_undeclared(&needs, None)?;
         self.gate.check_needs(&borrowed(&needs), None)?;
         let due_at = new.due_at.unwrap_or(now);
         let record = run_record(self.new_id(), &flow, new, needs, now, due_at);
@@ -111,6 +112,7 @@ impl Orchestrator {
         if let Some(policy) = self.overlap_against(&flow) {
             return Ok(self.turn_away(now, id, policy, cause));
         }
+        self.refuse_undeclared(&run.record.needs, None)?;
         self.submit_run(now, id)?;
         self.change_run(now, id, cause, |run| {
             let reason = "joined the line";

@@ -42,6 +42,7 @@ impl Orchestrator {
     pub(super) fn tell_run(&mut self, now: Time, id: ClaimId, reason: String, cause: &str) {
         let Some(run) = self.runs.get(&id) else { return };
         let (record, state) = (Box::new(run.record.clone()), run.state());
+        self.undeclared.note(&record.needs);
         self.fact(Fact::Run(record));
         self.event(now, id, None, "run.state", Some(state), reason, cause);
     }
@@ -69,6 +70,7 @@ impl Orchestrator {
         let Some(task) = self.tasks.get(&id) else { return };
         let (record, state) = (Box::new(task.record.clone()), task.state());
         let run = record.run;
+        self.undeclared.note(&record.needs);
         self.fact(Fact::Task(record));
         self.event(now, run, Some(id), "task.state", Some(state), reason, cause);
     }

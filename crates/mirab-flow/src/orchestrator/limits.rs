@@ -35,6 +35,7 @@ impl Orchestrator {
         let now = self.advance(now);
         check_declared(&resource.name)?;
         self.change_declared(now, &resource.name, |this| this.gate.declare(now, resource.clone()))?;
+        self.undeclared.forget(&resource.name);
         self.tell_limit(&resource.name);
         self.tell_unsatisfiable(now, &resource.name, resource.limit);
         Arc::make_mut(&mut self.declared).options.resources.insert(resource.name.clone(), resource);
@@ -49,6 +50,7 @@ impl Orchestrator {
     pub fn set_limit(&mut self, now: Time, name: &str, limit: Limit) -> Result<(), Refusal> {
         let now = self.advance(now);
         let name = check_declared(name)?;
+        self.check_is_declared(&name)?;
         self.change_declared(now, &name, |this| this.gate.set_limit(now, &name, limit))?;
         self.tell_limit(&name);
         self.tell_unsatisfiable(now, &name, limit);
@@ -66,6 +68,7 @@ impl Orchestrator {
     pub fn remove_resource(&mut self, now: Time, name: &str) -> Result<(), Refusal> {
         let now = self.advance(now);
         let name = check_declared(name)?;
+        self.check_is_declared(&name)?;
         self.change_declared(now, &name, |this| this.gate.remove(now, &name))?;
         self.forget_declared(name.clone());
         Arc::make_mut(&mut self.declared).options.resources.remove(&name);
@@ -114,6 +117,8 @@ impl Orchestrator {
     /// # Errors
     /// The same.
     pub fn check_removal(&self, name: &str) -> Result<(), Refusal> {
-        self.gate.check_removal(&check_declared(name)?)
+        let name = check_declared(name)?;
+        self.check_is_declared(&name)?;
+        self.gate.check_removal(&name)
     }
 }

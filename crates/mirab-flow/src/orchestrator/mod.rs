@@ -20,6 +20,7 @@ mod settle;
 mod tasks;
 mod timeouts;
 mod tokens;
+mod undeclared;
 
 use crate::flow_spec::FlowSpec;
 use crate::records::{Counters, LearnerKind, LeaseRecord, ProjectRecord};
@@ -114,6 +115,7 @@ pub struct Orchestrator {
     /// The last total above 0 of declared names, as they were stored.
     totals: BTreeMap<String, u64>,
     departed: departed::Departed,
+    undeclared: undeclared::Undeclared,
     timers: Timers,
     step: Step,
 }

@@ -30,6 +30,9 @@ impl Orchestrator {
 
     fn about(&self, now: Time, blocked: &Blocked) -> String {
         let Blocked { resource, need, free, capacity, .. } = blocked;
+        if self.undeclared.contains(resource) {
+            return format!("`{resource}` is not declared any more: declare it again, or cancel what waits for it");
+        }
         if *capacity == 0 {
             return format!("`{resource}` is paused: its total is 0");
         }

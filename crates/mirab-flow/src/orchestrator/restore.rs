@@ -67,6 +67,7 @@ impl Orchestrator {
             learned: Default::default(),
             totals: Default::default(),
             departed: Default::default(),
+            undeclared: Default::default(),
             timers: Default::default(),
             step: Default::default(),
         };
@@ -76,7 +77,7 @@ impl Orchestrator {
     }
 
     /// All that the gate must know: the pool, what is declared, the flows' caps, and names that only stored work knows.
-    fn resources_for(&self, stored: &Stored) -> Vec<ResourceConfig> {
+    fn resources_for(&mut self, stored: &Stored) -> Vec<ResourceConfig> {
         let is_open = !self.declared.options.slots_are_fixed;
         let setting = stored.settings.iter().find(|(key, _)| is_open && key == SLOTS_SETTING);
         let slots = setting.and_then(|(_, value)| value.parse().ok()).unwrap_or(self.declared.options.slots);
@@ -87,7 +88,9 @@ impl Orchestrator {
         for resource in &all {
             declare(&mut known, self.now, resource.clone());
         }
-        all.extend(missing(&known, stored));
+        let missing = missing(&known, stored);
+        self.undeclared.are(missing.iter().map(|resource| resource.name.as_str()));
+        all.extend(missing);
         all
     }
 
@@ -243,10 +246,11 @@ fn cap_of(flow: &FlowSpec) -> Option<ResourceConfig> {
 }
 
 /// Names that stored work has or wants, but nothing declares any more. A flow's cap is 1 until the flow is found; anything else is
-/// paused: what waits for it is kept and can be seen.
+/// paused: what holds or waits for it is kept and can be seen (see [`super::undeclared`]).
 fn missing(known: &Gate, stored: &Stored) -> Vec<ResourceConfig> {
     let held = stored.leases.iter().flat_map(|lease| lease.takes.iter().chain(&lease.tokens));
-    let wanted_by_runs = stored.runs.iter().flat_map(|run| &run.needs);
+    // What has not joined the line yet is new work to the gate.
+    let wanted_by_runs = stored.runs.iter().filter(|run| run.place.is_some()).flat_map(|run| &run.needs);
     let live_tasks = stored.tasks.iter().filter(|task| !task.state.is_terminal());
     let wanted = live_tasks.flat_map(|task| &task.needs);
     let names: BTreeSet<&String> = held.chain(wanted_by_runs).chain(wanted).map(|(name, _)| name).collect();

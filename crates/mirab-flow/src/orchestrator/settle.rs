@@ -11,6 +11,7 @@ pub(super) const GATE: &str = "gate";
 impl Orchestrator {
     /// Carries out all that the gate has decided. Every command ends with it.
     pub(super) fn settle(&mut self, now: Time) {
+        self.drop_unused_undeclared(now);
         loop {
             if let Some(start) = self.gate.poll_start() {
                 self.admitted(now, start);

@@ -92,6 +92,7 @@ impl Orchestrator {
             return Err(Error::UnknownTask(parent));
         }
         let needs = self.needs_of_task(now, run, &new);
+        let needs = needs.and_then(|needs| self.refuse_undeclared(&needs, Some(parent)).map(|()| needs));
         let id = self.new_id();
         let Some(body) = self.runs.get_mut(&run) else { return Err(Error::UnknownRun(run)) };
         body.tasks.insert(new.key.clone(), id);

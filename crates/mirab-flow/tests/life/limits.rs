@@ -87,7 +87,10 @@ fn names_that_are_not_declared_any_more_are_paused_and_lose_nothing() {
     assert_eq!((world.used("db"), world.state(waits)), (1, State::Waiting));
     world.complete(body).unwrap();
     assert_eq!((world.state(holder), world.state(waits)), (State::Completed, State::Waiting));
-    assert_eq!(world.o().queue(world.now, 1).waiting[0].reason, "`db` is paused: its total is 0");
+    assert_eq!(
+        world.o().queue(world.now, 1).waiting[0].reason,
+        "`db` is not declared any more: declare it again, or cancel what waits for it"
+    );
     world.restart(4, &[semaphore("db", 1)], vec![flow("nightly")]);
     assert_eq!(world.state(waits), State::Pending);
 }
@@ -180,4 +183,47 @@ fn case_a16_who_waits_for_a_token_holds_no_slot_also_over_a_restart() {
     assert_eq!(world.state(second), State::Waiting);
     world.pass(1);
     assert_eq!(world.state(second), State::Pending);
+}
+
+#[test]
+fn a_name_that_is_not_declared_any_more_takes_no_new_work_and_goes_with_its_last() {
+    let spec = FlowSpec { retries: 1, retry_delay: seconds(9), ..flow("nightly") };
+    let mut world = World::new(4, &[semaphore("x2", 1), semaphore("x3", 1)], vec![spec.clone()]);
+    world.submit_needing("nightly", &[("x2", 1)]).unwrap();
+    let waits = world.submit_needing("nightly", &[("x2", 1)]).unwrap();
+    let due_at = Some(world.now.plus(seconds(60)));
+    let scheduled = world.create(NewRun { needs: owned(&[("x2", 1)]), due_at, ..new_run("nightly") }).unwrap();
+    let body = world.start("engine-1");
+    world.restart(4, &[semaphore("x3", 1)], vec![spec]);
+    let refused = world.submit_needing("nightly", &[("x2", 1)]).unwrap_err();
+    assert_eq!(refused.code(), "UnknownResource");
+    assert!(refused.to_string().contains("did you mean x3?"), "{refused}");
+    assert_eq!(world.o().check_removal("x2").unwrap_err().code(), "UnknownResource");
+    let why = world.o().why(world.now, waits).unwrap().reason;
+    assert_eq!(why, "`x2` is not declared any more: declare it again, or cancel what waits for it");
+    // What holds it goes on: its tasks share its units, and no other may claim them.
+    let task = world.claim(body, "a", &[("x2", 1)]).unwrap();
+    assert_eq!(task.state, State::Running);
+    world.end(body, task.id, mirab_flow::Outcome::Completed).unwrap();
+    let is_known = |world: &World| world.o().gate().resource("x2").is_some();
+    world.cancel(waits).unwrap();
+    assert!(is_known(&world), "it is held");
+    world.fail(body).unwrap();
+    assert!(is_known(&world), "its next attempt wants it");
+    world.cancel(body.id).unwrap();
+    assert!(!is_known(&world));
+    world.pass(seconds(60));
+    assert_eq!(world.stored(scheduled).error.as_ref().map(|error| error.kind.as_str()), Some("UnknownResource"));
+}
+
+#[test]
+fn a_task_may_not_ask_for_a_name_that_is_not_declared_any_more() {
+    let mut world = World::new(4, &[semaphore("x2", 1)], vec![flow("nightly")]);
+    world.submit_needing("nightly", &[("x2", 1)]).unwrap();
+    world.submit("nightly");
+    let [_, other] = ["engine-1", "engine-2"].map(|engine| world.start(engine));
+    world.restart(4, &[], vec![flow("nightly")]);
+    assert_eq!(world.claim(other, "a", &[("x2", 1)]).unwrap_err().code(), "UnknownResource");
+    world.run(|o, now| o.declare(now, semaphore("x2", 2))).unwrap();
+    assert_eq!(world.claim(other, "b", &[("x2", 1)]).unwrap().state, State::Running);
 }
