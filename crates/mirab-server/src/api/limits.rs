@@ -108,7 +108,9 @@ impl From<EditError> for ApiError {
             EditError::Store(error) => error.into(),
             EditError::Refused(refusal) => refusal.into(),
             EditError::Config(why) => ApiError::invalid_config(why),
-            EditError::Conflict(why) | EditError::Meanwhile(why) => ApiError::config_conflict(why),
+            EditError::Conflict(why) | EditError::Meanwhile(why) | EditError::Unsettled(why) => {
+                ApiError::config_conflict(why)
+            }
         }
     }
 }

@@ -58,6 +58,15 @@ impl Declarations {
         self.by_name.iter().map(|(name, resource)| (name.clone(), resource.config.clone())).collect()
     }
 
+    /// With what `known` declares besides, but for one name.
+    #[must_use]
+    pub fn with_missing_of(mut self, known: &Self, but: &str) -> Self {
+        for (name, resource) in known.by_name.iter().filter(|(name, _)| *name != but) {
+            self.by_name.entry(name.clone()).or_insert_with(|| resource.clone());
+        }
+        self
+    }
+
     /// The declaration of exactly this name or pattern.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ResourceConfig> {

@@ -18,13 +18,24 @@ pub(super) struct Looks {
     /// `None` at first: the files may have been edited since the server read them.
     known: Option<Stamps>,
     last: Option<Stamps>,
+    /// So many looks in a row have found the files as they were at the look before.
+    quiet: u32,
 }
+
+/// After so many such looks nobody is writing any more, however slowly.
+pub(super) const QUIET_LOOKS: u32 = 10;
 
 impl Looks {
     /// Was something edited, and is it done? A file that differs from the look before may be in the middle of being written.
     pub fn is_news(&mut self, stamps: &Stamps) -> bool {
         let is_quiet = self.last.replace(stamps.clone()).as_ref() == Some(stamps);
+        self.quiet = if is_quiet { self.quiet.saturating_add(1) } else { 0 };
         is_quiet && self.known.as_ref() != Some(stamps)
+    }
+
+    /// Has nobody touched the files for so long that even what is missing in them is meant to be?
+    pub fn are_settled(&self) -> bool {
+        self.quiet >= QUIET_LOOKS
     }
 
     pub fn taken_over(&mut self, stamps: Stamps) {

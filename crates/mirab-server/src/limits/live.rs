@@ -1,6 +1,6 @@
 //! Changes while the server runs.
 use super::difference::Difference;
-use super::files::{Files, Looks, take_back};
+use super::files::{Files, Looks, QUIET_LOOKS, take_back};
 use super::wanted::{EditError, Wanted};
 use crate::catalog::{self, Catalog};
 use crate::config::Declarations;
@@ -51,10 +51,11 @@ impl Limits {
         let known = catalog::read(&self.catalog).declarations().clone();
         let declared = known.get(wanted.name());
         let edit = wanted.edit(declared, removal)?;
+        let name = edit.name().to_owned();
         let (files, before) = (self.files(), known.clone());
         let (rewrites, declarations) = blocking(move || files.write(&edit, &before)).await?;
-        // What was edited by hand meanwhile is taken over with it.
-        let told = self.take_over(&known, declarations).await;
+        // What was edited by hand meanwhile is taken over with it; what is missing may be in the middle of being written.
+        let told = self.take_over(&known, declarations.with_missing_of(&known, &name)).await;
         if told.is_err() {
             take_back(rewrites);
         }
@@ -66,12 +67,16 @@ impl Limits {
         Files::new(catalog.projects().map(|project| project.dir.clone()), &self.home)
     }
 
-    /// Takes over what was edited by hand since: all changes in one step. A file that cannot be used changes nothing.
-    async fn reload(&self) -> Result<(), EditError> {
+    /// Takes over what was edited by hand since: all changes in one step. A file that cannot be used changes nothing, and what takes names
+    /// away counts once the files are settled: an editor may have emptied one before it writes it.
+    async fn reload(&self, are_settled: bool) -> Result<(), EditError> {
         let _one_at_a_time = self.editing.lock().await;
         let files = self.files();
         let declarations = blocking(move || files.read()).await?;
         let known = catalog::read(&self.catalog).declarations().clone();
+        if !are_settled {
+            check_complete(&known, &declarations)?;
+        }
         self.take_over(&known, declarations).await
     }
 
@@ -84,7 +89,8 @@ impl Limits {
         Ok(())
     }
 
-    /// Looks at the files again and again, until the server ends: an edit by hand counts within about a second.
+    /// Looks at the files again and again, until the server ends: an edit by hand counts within about a second, one that takes names away
+    /// after some more.
     pub async fn watch(self, mut stopping: tokio::sync::watch::Receiver<bool>) {
         let (mut looks, mut is_first) = (Looks::default(), true);
         let mut ticks = tokio::time::interval(LOOK_AGAIN);
@@ -97,10 +103,10 @@ impl Limits {
             if !looks.is_news(&stamps) {
                 continue;
             }
-            let read = self.reload().await;
+            let read = self.reload(looks.are_settled()).await;
             self.note(&read, std::mem::take(&mut is_first));
             // What is refused for now, as a name that is still held, is tried again; a file that cannot be used waits for its next edit.
-            if !matches!(read, Err(EditError::Refused(_) | EditError::Store(_))) {
+            if !matches!(read, Err(EditError::Refused(_) | EditError::Store(_) | EditError::Unsettled(_))) {
                 looks.taken_over(stamps);
             }
         }
@@ -112,11 +118,28 @@ impl Limits {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         match &told {
             None if !is_first => tracing::info!("limits were read again"),
+            Some(why) if *trouble != told && matches!(read, Err(EditError::Unsettled(_))) => tracing::info!("{why}"),
             Some(why) if *trouble != told => tracing::error!("{why}"),
             _ => {}
         }
         *trouble = told;
     }
+}
+
+/// Does every name that is in force stand in the files?
+fn check_complete(known: &Declarations, declarations: &Declarations) -> Result<(), EditError> {
+    let mut missing = known.iter().filter(|old| declarations.get(&old.config.name).is_none());
+    let Some(first) = missing.next() else { return Ok(()) };
+    let others = match missing.count() {
+        0 => " stands".into(),
+        1 => " and 1 other stand".into(),
+        others => format!(" and {others} others stand"),
+    };
+    let (name, file, wait) = (&first.config.name, &first.place.file, LOOK_AGAIN * QUIET_LOOKS);
+    Err(EditError::Unsettled(format!(
+        "{name:?}{others} in {file} no more: that counts once the files have not changed for {} s",
+        wait.as_secs()
+    )))
 }
 
 /// Off the async threads.

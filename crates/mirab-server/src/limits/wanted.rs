@@ -14,6 +14,8 @@ pub(crate) enum EditError {
     Refused(Refusal),
     /// A file cannot be used, or says something else than what is in force.
     Config(String),
+    /// Names are missing in the files, which may be in the middle of being written.
+    Unsettled(String),
     /// A file was edited by hand meanwhile, and says something else about this name.
     Conflict(String),
     /// A file was edited by hand in the moment of writing: worth another try.
@@ -26,7 +28,10 @@ impl EditError {
         match self {
             EditError::Store(_) => "the store cannot be written".into(),
             EditError::Refused(refusal) => refusal.to_string(),
-            EditError::Config(why) | EditError::Conflict(why) | EditError::Meanwhile(why) => why.clone(),
+            EditError::Config(why)
+            | EditError::Conflict(why)
+            | EditError::Meanwhile(why)
+            | EditError::Unsettled(why) => why.clone(),
         }
     }
 }

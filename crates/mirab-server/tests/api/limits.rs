@@ -304,3 +304,26 @@ fn without_a_server_what_stored_work_uses_stays() {
     assert_eq!(server.client.resource("db").unwrap().resource.permits, Some(3));
     assert_eq!(code(server.client.resource("api")), "NotFound");
 }
+
+#[test]
+fn a_file_that_is_empty_for_a_while_takes_nothing_away_until_it_stays_so() {
+    let (world, server) = server(CONFIG, &[]);
+    let path = world.path("shop/mirab.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let detail = || server.client.health().unwrap().detail.unwrap_or_default();
+    let told = || Some(detail()).filter(|detail| detail.contains("shop/mirab.toml no more"));
+    std::fs::write(&path, "").unwrap();
+    let why = until("health to tell of it", told);
+    assert!(why.contains("\"api\" and 2 others stand in") && why.contains("have not changed for 5 s"), "{why}");
+    // A change of another name leaves them alone, too.
+    server.client.put_resource("other", &permits(1)).unwrap();
+    assert_eq!(server.client.resource("db").unwrap().resource.permits, Some(2));
+    std::fs::write(&path, text.replace("db = 2      # the shared one\n", "")).unwrap();
+    let only_one = || Some(detail()).filter(|detail| detail.contains("\"db\" stands in"));
+    until("the rest to be seen", only_one);
+    assert_eq!(server.client.resource("db").unwrap().resource.permits, Some(2));
+    // Nobody writes any more: it is meant.
+    until("the name to go", || server.client.resource("db").is_err().then_some(()));
+    assert_eq!(detail(), "");
+    assert_eq!(server.client.resource("other").unwrap().resource.permits, Some(1));
+}
