@@ -25,6 +25,7 @@ demo: python-package ## build everything and run the digest example against a re
 test: python-package ## all tests: repository rules, Rust, Python types, Python
 	cargo run --quiet -p xtask -- tidy
 	cargo test --workspace --exclude mirab-python
+	cargo test -p mirab --features sqlite --test durable
 	$(VENV)/bin/python -m mypy --strict python/src
 	$(VENV)/bin/python -m pytest python/tests
 
@@ -34,6 +35,7 @@ soak: python-package ## the longer proofs: histories by the million, a billion g
 	MIRAB_SOAK=1 cargo test -p mirab-server --test model
 	MIRAB_SOAK=1 cargo test --release -p mirab-sim --test fuzz_names
 	MIRAB_SOAK=1 cargo test --release -p mirab-store scheduled_killed
+	MIRAB_SOAK=1 cargo test --release -p mirab --features sqlite --test durable killed
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/served/test_server_killed.py
 
 bench: python-package ## cost of a decision, memory, mixed loads, and latency of served runs
@@ -41,6 +43,7 @@ bench: python-package ## cost of a decision, memory, mixed loads, and latency of
 	cargo run --profile dist -p mirab-sim --bin bench-gate -- 1000000
 	cargo run --profile dist -p mirab-sim --bin gate-figures
 	cargo run --release -p mirab-sim --bin mixed-loads
+	cargo bench -p mirab-store --bench durable
 	$(VENV)/bin/python bench/served.py
 
 wheel: $(VENV_STAMP) ## the wheel to give to others, in target/wheels
@@ -56,6 +59,7 @@ lint: $(VENV_STAMP) ## formatting and lints of Rust and Python; changes nothing
 	@scripts/prerequisites lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p mirab --features sqlite --all-targets -- -D warnings
 	$(VENV)/bin/ruff check $(PYTHON_SOURCES)
 	$(VENV)/bin/ruff format --check $(PYTHON_SOURCES)
 

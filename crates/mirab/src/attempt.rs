@@ -80,6 +80,8 @@ impl Attempt {
     }
 
     fn report(&mut self, output: Output) -> Option<Next> {
+        #[cfg(feature = "sqlite")]
+        let output = self.encode(output);
         let (value, outcome) = match output {
             Ok(value) => (Ok(value), TaskOutcome::Success),
             Err(error) => {
@@ -89,6 +91,22 @@ impl Attempt {
         };
         self.task.note(self.start.attempt, value);
         self.finish(outcome)
+    }
+
+    /// A result that cannot be stored is a failure that no further attempt mends.
+    #[cfg(feature = "sqlite")]
+    fn encode(&self, output: Output) -> Output {
+        let value = output?;
+        let Some(coder) = &self.task.coder else { return Ok(value) };
+        match coder.encode_result(&*value) {
+            Ok(blob) => self.task.note_result(blob),
+            Err(why) => {
+                let mut error = TaskError::new(format!("the result cannot be stored: {why}"));
+                error.again = Again::Never;
+                return Err(error);
+            }
+        }
+        Ok(value)
     }
 
     fn finish(&mut self, outcome: TaskOutcome) -> Option<Next> {

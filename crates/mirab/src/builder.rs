@@ -7,10 +7,14 @@ use crate::pool::Pool;
 use crate::random::Random;
 use crate::scheduler::{Inner, Scheduler};
 use crate::shard::Shard;
+#[cfg(feature = "sqlite")]
+use crate::store::{self, Cells, Journal};
 use crate::virtual_clock::VirtualClock;
 use crate::{paused, runtimes, timer};
 use mirab_core::{DEFAULT_SHARD, GateOptions, Refusal, ResourceConfig, Time};
-use mirab_flow::scheduler::{MachineOptions, TaskMachine};
+use mirab_flow::scheduler::{Limits, MachineOptions, StoredTasks, TaskMachine};
+#[cfg(feature = "sqlite")]
+use std::sync::Mutex;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use tokio::runtime;
@@ -51,6 +55,8 @@ pub struct SchedulerBuilder {
     retained: usize,
     event_capacity: usize,
     runtime: Option<runtime::Handle>,
+    #[cfg(feature = "sqlite")]
+    store: Option<crate::store::Store>,
 }
 
 /// Shards that can be told apart by the numbers of their tasks.
@@ -67,6 +73,8 @@ impl SchedulerBuilder {
             retained: MachineOptions::default().retained,
             event_capacity: 4_096,
             runtime: None,
+            #[cfg(feature = "sqlite")]
+            store: None,
         }
     }
 
@@ -119,6 +127,17 @@ impl SchedulerBuilder {
         self
     }
 
+    /// Keeps its tasks in a file, as in `store(sqlite("state.db"))`: what was accepted survives the death of the process at any moment, with its
+    /// keys, its results, and the balances of token buckets. A task is accepted once [`crate::Handle::stored`] says so, and starts after that. An
+    /// attempt that was executing when the process died is followed by another: bodies may run more than once.
+    ///
+    /// Each pool says with [`Pool::stored`] how its payloads and results are written.
+    #[cfg(feature = "sqlite")]
+    pub fn store(mut self, store: crate::store::Store) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// Starts it.
     ///
     /// # Errors
@@ -128,11 +147,19 @@ impl SchedulerBuilder {
         let runtime = self.find_runtime()?;
         let names = self.shard_names()?;
         let directory = self.directory(&names)?;
-        let machines = self.machines(&names, &directory)?;
         let clock = match self.is_paused {
             true => Clock::Virtual(Arc::new(VirtualClock::default())),
-            false => Clock::Real(Instant::now()),
+            #[cfg(feature = "sqlite")]
+            false if self.store.is_some() => Clock::since_epoch(),
+            false => Clock::Real(Instant::now(), Time(0)),
         };
+        #[cfg(feature = "sqlite")]
+        let (writer, opened) = self.open(names.len(), &directory)?;
+        #[cfg(feature = "sqlite")]
+        let (stored, mut cells): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+        #[cfg(not(feature = "sqlite"))]
+        let stored = names.iter().map(|_| StoredTasks::default()).collect();
+        let machines = self.machines(&names, &directory, stored, clock.now())?;
         let (events, (alive, seen)) = (Sender::new(self.event_capacity), watch::channel(()));
         let mut shards = Vec::new();
         for (number, (name, machine)) in names.iter().zip(machines).enumerate() {
@@ -140,6 +167,10 @@ impl SchedulerBuilder {
             let runtime = if has_thread { runtimes::own(name, seen.clone())? } else { runtime.clone() };
             let random = if self.is_paused { Random::seeded(number as u64) } else { Random::by_chance() };
             let shard = Arc::new(Shard::new(name, machine, clock.clone(), runtime, events.clone(), random));
+            #[cfg(feature = "sqlite")]
+            if let (Some(writer), Some(cells)) = (&writer, cells[number].take()) {
+                shard.go_on(cells, Journal::new(Arc::clone(writer), shard_number(number)));
+            }
             runtimes::watch(&shard, seen.clone());
             if !self.is_paused {
                 timer::start(&shard).map_err(|error| no_thread(&error))?;
@@ -150,7 +181,19 @@ impl SchedulerBuilder {
             paused::start(&runtime, Arc::clone(clock), &shards, seen);
         }
         let directory = RwLock::new(directory);
-        Ok(Scheduler { inner: Arc::new(Inner { clock, shards, directory, events, _alive: alive }) })
+        Ok(Scheduler {
+            inner: Arc::new(Inner {
+                clock,
+                shards,
+                directory,
+                events,
+                #[cfg(feature = "sqlite")]
+                is_stored: writer.is_some(),
+                #[cfg(feature = "sqlite")]
+                writer: Mutex::new(writer),
+                _alive: alive,
+            }),
+        })
     }
 
     fn find_runtime(&mut self) -> Result<runtime::Handle, Error> {
@@ -199,26 +242,52 @@ impl SchedulerBuilder {
         Ok(directory)
     }
 
-    fn machines(&self, names: &[String], directory: &Directory) -> Result<Vec<TaskMachine>, Error> {
-        let machine = |(number, name): (usize, &String)| {
-            let gate = GateOptions { shard: name.clone(), ..self.gate.clone() };
-            let shard_number = u8::try_from(number).unwrap_or(u8::MAX);
-            let mut machine = TaskMachine::new(MachineOptions {
-                gate,
-                shard_number,
-                retained: self.retained,
-                ..MachineOptions::default()
-            });
-            for resource in directory.resources.values() {
-                machine.set_resource(Time(0), resource.clone())?;
-            }
-            for pool in directory.pools.values().filter(|pool| pool.shard == number) {
-                machine.set_pool(Time(0), pool.spec.clone())?;
-            }
-            Ok(machine)
+    /// What is stored for each shard: nothing without a store.
+    #[cfg(feature = "sqlite")]
+    fn open(&self, shards: usize, directory: &Directory) -> Result<OpenedStore, Error> {
+        let Some(store) = &self.store else {
+            return Ok((None, (0..shards).map(|_| (StoredTasks::default(), None)).collect()));
         };
-        names.iter().enumerate().map(machine).collect()
+        if self.is_paused {
+            let text =
+                "a scheduler on a virtual clock keeps no store, for its time does not go on: leave one of the two out";
+            return Err(Error::InvalidOption(text.into()));
+        }
+        directory.pools.values().try_for_each(|pool| pool.check_stored())?;
+        let (writer, opened) = store::open(store, shards, directory)?;
+        Ok((Some(writer), opened.into_iter().map(|(stored, cells)| (stored, Some(cells))).collect()))
     }
+
+    fn machines(
+        &self,
+        names: &[String],
+        directory: &Directory,
+        stored: Vec<StoredTasks>,
+        now: Time,
+    ) -> Result<Vec<TaskMachine>, Error> {
+        #[cfg(feature = "sqlite")]
+        let durable = self.store.is_some();
+        #[cfg(not(feature = "sqlite"))]
+        let durable = false;
+        let machine = |((number, name), stored): ((usize, &String), StoredTasks)| {
+            let gate = GateOptions { shard: name.clone(), ..self.gate.clone() };
+            let options = MachineOptions { gate, shard_number: shard_number(number), retained: self.retained, durable };
+            let pools = directory.pools.values().filter(|pool| pool.shard == number);
+            let limits = Limits {
+                resources: directory.resources.values().cloned().collect(),
+                pools: pools.map(|pool| pool.spec.clone()).collect(),
+            };
+            Ok(TaskMachine::restore(options, &limits, stored, now)?)
+        };
+        names.iter().enumerate().zip(stored).map(machine).collect()
+    }
+}
+
+#[cfg(feature = "sqlite")]
+type OpenedStore = (Option<Arc<mirab_store::TaskWriter>>, Vec<(StoredTasks, Option<Cells>)>);
+
+fn shard_number(number: usize) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
 }
 
 /// The number of a shard that a pool or resource names.

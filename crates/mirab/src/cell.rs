@@ -22,6 +22,19 @@ pub(crate) struct TaskCell {
     stopped: AtomicU64,
     body: Mutex<Option<Waker>>,
     outcome: Mutex<Outcome>,
+    #[cfg(feature = "sqlite")]
+    stored: Mutex<Stored>,
+    #[cfg(feature = "sqlite")]
+    pub coder: Option<Arc<dyn crate::store::Coder>>,
+}
+
+/// Of a scheduler with a store.
+#[cfg(feature = "sqlite")]
+#[derive(Default)]
+struct Stored {
+    accepted: Option<Result<(), Arc<mirab_store::TaskStoreError>>>,
+    wakers: Vec<Waker>,
+    result: Option<mirab_store::Blob>,
 }
 
 #[derive(Default)]
@@ -41,10 +54,24 @@ impl TaskCell {
         executor: Arc<dyn Executor>,
         key: Option<Box<str>>,
         retries: u32,
-        payload: Payload,
+        payload: Option<Payload>,
     ) -> Self {
-        let (payload, outcome) = (Mutex::new(Some(payload)), Mutex::default());
-        Self { id, pool, executor, key, retries, payload, stopped: AtomicU64::new(0), body: Mutex::new(None), outcome }
+        let (payload, outcome) = (Mutex::new(payload), Mutex::default());
+        Self {
+            id,
+            pool,
+            executor,
+            key,
+            retries,
+            payload,
+            stopped: AtomicU64::new(0),
+            body: Mutex::new(None),
+            outcome,
+            #[cfg(feature = "sqlite")]
+            stored: Mutex::default(),
+            #[cfg(feature = "sqlite")]
+            coder: None,
+        }
     }
 
     /// The payload for an attempt: a copy while another may follow.
@@ -129,6 +156,41 @@ impl TaskCell {
             TaskEnd::Expired => TaskFailure::Expired(id),
             TaskEnd::Skipped { reason } => TaskFailure::Skipped { id, reason },
         })
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl TaskCell {
+    pub fn with_coder(mut self, coder: Option<Arc<dyn crate::store::Coder>>) -> Self {
+        self.coder = coder;
+        self
+    }
+
+    /// It is stored, or cannot be.
+    pub fn accept(&self, accepted: Result<(), Arc<mirab_store::TaskStoreError>>) {
+        let mut stored = lock(&self.stored);
+        stored.accepted = Some(accepted);
+        let wakers = std::mem::take(&mut stored.wakers);
+        drop(stored);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    pub fn poll_accepted(&self, waker: &Waker) -> std::task::Poll<Result<(), Arc<mirab_store::TaskStoreError>>> {
+        let mut stored = lock(&self.stored);
+        if let Some(accepted) = &stored.accepted {
+            return std::task::Poll::Ready(accepted.clone());
+        }
+        stored.wakers.push(waker.clone());
+        std::task::Poll::Pending
+    }
+
+    /// The result as it is stored, once: of an attempt that returned.
+    pub fn note_result(&self, blob: mirab_store::Blob) {
+        lock(&self.stored).result = Some(blob);
+    }
+
+    pub fn take_result(&self) -> Option<mirab_store::Blob> {
+        lock(&self.stored).result.take()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What time it is for a scheduler: nanoseconds since it started, of the machine's monotonic clock or of one that its user moves.
+//! What time it is for a scheduler: nanoseconds since it started (with a store, since the Unix epoch, for times go on over a restart), of the machine's monotonic clock or of one that its user moves.
 use crate::virtual_clock::VirtualClock;
 use mirab_core::Time;
 use std::sync::Arc;
@@ -7,21 +7,37 @@ use std::time::{Duration, Instant, SystemTime};
 /// The clock of one scheduler.
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {
-    Real(Instant),
+    /// When it started, and what time it was then.
+    Real(Instant, Time),
     Virtual(Arc<VirtualClock>),
 }
 
 impl Clock {
+    /// Since the Unix epoch; a step of the machine's clock does not move it.
+    #[cfg(feature = "sqlite")]
+    pub fn since_epoch() -> Self {
+        let then = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Clock::Real(Instant::now(), Time(nanos(then)))
+    }
+
     pub fn now(&self) -> Time {
         match self {
-            Clock::Real(start) => Time(nanos(start.elapsed())),
+            Clock::Real(start, then) => then.plus(nanos(start.elapsed())),
             Clock::Virtual(clock) => clock.now(),
+        }
+    }
+
+    /// What time it was when the scheduler started.
+    pub fn start(&self) -> Time {
+        match self {
+            Clock::Real(_, then) => *then,
+            Clock::Virtual(_) => Time(0),
         }
     }
 
     pub fn as_virtual(&self) -> Option<&Arc<VirtualClock>> {
         match self {
-            Clock::Real(_) => None,
+            Clock::Real(..) => None,
             Clock::Virtual(clock) => Some(clock),
         }
     }
@@ -35,7 +51,7 @@ impl Clock {
 
     pub async fn sleep(&self, pause: Duration) {
         match self {
-            Clock::Real(_) => tokio::time::sleep(pause).await,
+            Clock::Real(..) => tokio::time::sleep(pause).await,
             Clock::Virtual(clock) => clock.sleep(clock.now().plus(nanos(pause))).await,
         }
     }

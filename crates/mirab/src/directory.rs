@@ -17,13 +17,41 @@ pub(crate) struct Listed {
     plain: TaskSpec,
     pub priority: i32,
     pub shard: usize,
+    #[cfg(feature = "sqlite")]
+    pub coder: Option<Arc<dyn crate::store::Coder>>,
 }
 
 impl Listed {
     pub fn new(pool: Pool, shard: usize) -> Self {
-        let Pool { executor, spec, resources, priority, .. } = pool;
-        let plain = TaskSpec { resources: resources.clone(), ..TaskSpec::new(&spec.name) };
-        Self { name: spec.name.as_str().into(), executor, spec, resources, plain, priority, shard }
+        let plain = TaskSpec { resources: pool.resources.clone(), ..TaskSpec::new(&pool.spec.name) };
+        Self {
+            name: pool.spec.name.as_str().into(),
+            executor: pool.executor,
+            spec: pool.spec,
+            resources: pool.resources,
+            plain,
+            priority: pool.priority,
+            shard,
+            #[cfg(feature = "sqlite")]
+            coder: pool.coder,
+        }
+    }
+
+    /// What a scheduler with a store asks of a pool.
+    #[cfg(feature = "sqlite")]
+    pub fn check_stored(&self) -> Result<(), Error> {
+        let Some(coder) = &self.coder else { return Err(self.without_codec()) };
+        for (what, said, is) in
+            [("payloads", coder.takes(), self.executor.takes()), ("results", coder.gives(), self.executor.gives())]
+        {
+            if said.id != is.id {
+                let (name, said, is) = (&self.name, said.name, is.name);
+                return Err(Error::InvalidOption(format!(
+                    "pool {name:?} is to store {what} of type {said}, and its executor's are {is}: say .stored with those"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The spec of a task that [`Listed::complete`] has seen.

@@ -36,6 +36,10 @@ pub enum Error {
     /// An option makes no sense; says which, and what to do.
     #[error("{0}")]
     InvalidOption(String),
+    /// The store cannot be used: what was asked for is not stored, so it was not accepted.
+    #[cfg(feature = "sqlite")]
+    #[error(transparent)]
+    Store(std::sync::Arc<mirab_store::TaskStoreError>),
     /// The machine refused it.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -48,6 +52,8 @@ impl Error {
         match self {
             Error::SchedulerClosed => "SchedulerClosed",
             Error::WrongPayload { .. } | Error::WrongResult { .. } => "WrongType",
+            #[cfg(feature = "sqlite")]
+            Error::Store(error) => error.code(),
             Error::InvalidOption(_) => "InvalidOption",
             Error::Refused(refused) => refused.code(),
         }

@@ -34,6 +34,18 @@ impl<T: 'static> Handle<T> {
         self.task.id
     }
 
+    /// Waits until the task is stored, by a scheduler with a store: from then on it is run whatever happens to this process.
+    ///
+    /// # Errors
+    /// `StoreUnavailable` when it could not be stored: then it was not accepted, and the scheduler closes.
+    #[cfg(feature = "sqlite")]
+    pub async fn stored(&self) -> Result<(), crate::Error> {
+        match self.task.coder {
+            Some(_) => self.task.stored().await,
+            None => Err(crate::Error::InvalidOption("the scheduler has no store: start it with store()".into())),
+        }
+    }
+
     /// Cancels the task: one that waits ends at once, the body of one that executes is dropped (a function on a thread is told, see
     /// [`crate::Context::is_cancelled`]), and its units are held until then. False when it has ended, or was cancelled before.
     pub fn cancel(&self) -> bool {

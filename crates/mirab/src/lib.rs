@@ -21,6 +21,8 @@ mod scheduler;
 mod shard;
 mod shutdown;
 mod snapshot;
+#[cfg(feature = "sqlite")]
+mod store;
 mod task;
 mod timer;
 mod value;
@@ -40,4 +42,6 @@ pub use mirab_flow::scheduler::{
 };
 pub use pool::Pool;
 pub use scheduler::Scheduler;
+#[cfg(feature = "sqlite")]
+pub use store::{Codec, CodecError, Json, Store, sqlite};
 pub use task::Task;

@@ -90,7 +90,12 @@ impl Scheduler {
             if directory.pools.contains_key(pool.spec.name.as_str()) {
                 return Err(doubled("pool", &pool.spec.name));
             }
-            self.put_pool(directory, Listed::new(pool, index))
+            let listed = Listed::new(pool, index);
+            #[cfg(feature = "sqlite")]
+            if self.inner.is_stored {
+                listed.check_stored()?;
+            }
+            self.put_pool(directory, listed)
         })
     }
 

@@ -48,6 +48,8 @@ pub struct Pool {
     pub(crate) resources: Vec<(String, u64)>,
     pub(crate) priority: i32,
     pub(crate) shard: Option<String>,
+    #[cfg(feature = "sqlite")]
+    pub(crate) coder: Option<Arc<dyn crate::store::Coder>>,
 }
 
 impl Pool {
@@ -90,7 +92,15 @@ impl Pool {
 
     fn of(name: &str, executor: Arc<dyn Executor>) -> Self {
         let spec = PoolSpec::new(name, DEFAULT_SLOTS);
-        Self { executor, spec, resources: Vec::new(), priority: 0, shard: None }
+        Self {
+            executor,
+            spec,
+            resources: Vec::new(),
+            priority: 0,
+            shard: None,
+            #[cfg(feature = "sqlite")]
+            coder: None,
+        }
     }
 
     /// So many attempts execute at once; 0 pauses it.
@@ -125,6 +135,28 @@ impl Pool {
     #[must_use]
     pub fn shard(mut self, shard: &str) -> Self {
         self.shard = Some(shard.into());
+        self
+    }
+
+    /// Payloads of type `P` and results of type `R`, which are those of its executor, are stored as JSON: what a scheduler with a store needs.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn stored<P, R>(self) -> Self
+    where
+        P: serde::Serialize + serde::de::DeserializeOwned + Send + 'static,
+        R: serde::Serialize + serde::de::DeserializeOwned + Clone + Send + 'static,
+    {
+        self.stored_by::<P, R>(crate::store::Json)
+    }
+
+    /// The same by another codec.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn stored_by<P: Send + 'static, R: Clone + Send + 'static>(
+        mut self,
+        codec: impl crate::store::Codec<P> + crate::store::Codec<R>,
+    ) -> Self {
+        self.coder = Some(Arc::new(crate::store::TypedCoder::<_, P, R>::new(codec)));
         self
     }
 

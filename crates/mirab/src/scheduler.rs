@@ -49,6 +49,11 @@ pub(crate) struct Inner {
     pub shards: Vec<Arc<Shard>>,
     pub directory: RwLock<Directory>,
     pub events: Sender,
+    #[cfg(feature = "sqlite")]
+    pub is_stored: bool,
+    /// Until it is shut down.
+    #[cfg(feature = "sqlite")]
+    pub writer: std::sync::Mutex<Option<Arc<mirab_store::TaskWriter>>>,
     /// Goes with the last handle of the scheduler; whoever waits on its behalf sees that.
     pub _alive: watch::Sender<()>,
 }
@@ -132,8 +137,10 @@ impl Scheduler {
             }
             let shard = self.shard(index);
             let submitted = shard.step(|state, now| {
-                let submit =
-                    |ready: Ready| if state.is_closed { Err(Error::SchedulerClosed) } else { ready.submit(state, now) };
+                let submit = |ready: Ready| {
+                    state.check_open()?;
+                    ready.submit(state, now)
+                };
                 same.into_iter().map(submit).collect::<Vec<_>>()
             });
             handles.extend(
@@ -161,7 +168,16 @@ impl Scheduler {
             given,
         })?;
         let spec = pool.complete(spec);
-        Ok(Ready { pool, payload, spec, admission })
+        #[cfg(feature = "sqlite")]
+        let blob = if self.inner.is_stored { Some(pool.encode(&payload)?) } else { None };
+        Ok(Ready {
+            pool,
+            payload,
+            spec,
+            admission,
+            #[cfg(feature = "sqlite")]
+            blob,
+        })
     }
 
     /// Cancels a task, see [`Handle::cancel`].
@@ -196,7 +212,7 @@ impl Scheduler {
     /// Time since its start, on its clock.
     #[must_use]
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.inner.clock.now().0)
+        Duration::from_nanos(self.inner.clock.now().since(self.inner.clock.start()))
     }
 
     pub(crate) fn shard(&self, index: usize) -> &Arc<Shard> {
@@ -214,6 +230,8 @@ struct Ready {
     payload: Payload,
     spec: Option<TaskSpec>,
     admission: Admission,
+    #[cfg(feature = "sqlite")]
+    blob: Option<mirab_store::Blob>,
 }
 
 impl Ready {
@@ -228,7 +246,12 @@ impl Ready {
             return Ok((Arc::clone(task), task.seat()));
         }
         let (name, executor) = (Arc::clone(&self.pool.name), Arc::clone(&self.pool.executor));
-        let task = Arc::new(TaskCell::new(submitted.id, name, executor, key, retries, self.payload));
+        let task = TaskCell::new(submitted.id, name, executor, key, retries, Some(self.payload));
+        #[cfg(feature = "sqlite")]
+        let task = task.with_coder(self.blob.as_ref().and(self.pool.coder.clone()));
+        let task = Arc::new(task);
+        #[cfg(feature = "sqlite")]
+        state.accept(&task, self.blob);
         let seat = if task.key.is_some() { task.seat() } else { 0 };
         state.tasks.insert(submitted.id, Arc::clone(&task));
         Ok((task, seat))

@@ -41,6 +41,14 @@ pub(crate) struct State {
     pub is_closed: bool,
     is_watched: bool,
     random: Random,
+    /// Of a scheduler with a store, until it closes.
+    #[cfg(feature = "sqlite")]
+    pub journal: Option<crate::store::Journal>,
+    #[cfg(feature = "sqlite")]
+    pub failed: Option<Arc<mirab_store::TaskStoreError>>,
+    /// Tasks to be told that they are stored.
+    #[cfg(feature = "sqlite")]
+    pub accepted: Vec<Arc<TaskCell>>,
 }
 
 /// What is carried out once the lock is released.
@@ -48,6 +56,9 @@ pub(crate) enum Action {
     Launch(Arc<TaskCell>, TaskStart),
     Stop(Arc<TaskCell>, Fence),
     Resolve(Arc<TaskCell>, TaskEnd),
+    /// The task is stored.
+    #[cfg(feature = "sqlite")]
+    Accept(Arc<TaskCell>),
 }
 
 impl Shard {
@@ -67,6 +78,12 @@ impl Shard {
             is_closed: false,
             is_watched: false,
             random,
+            #[cfg(feature = "sqlite")]
+            journal: None,
+            #[cfg(feature = "sqlite")]
+            failed: None,
+            #[cfg(feature = "sqlite")]
+            accepted: Vec::new(),
         };
         let (timer, idle, state) = (Timer::default(), Notify::new(), Mutex::new(state));
         Self { name: name.into(), clock, runtime, timer, idle, events, state }
@@ -80,11 +97,13 @@ impl Shard {
     }
 
     /// Under the lock: nothing foreign runs here.
-    fn apply<R>(&self, act: impl FnOnce(&mut State, Time) -> R) -> (R, Vec<Action>, bool) {
+    fn apply<R>(self: &Arc<Self>, act: impl FnOnce(&mut State, Time) -> R) -> (R, Vec<Action>, bool) {
         let mut state = lock(&self.state);
         let result = act(&mut state, self.clock.now());
         let mut actions = SPARE.take();
         state.collect(&mut actions);
+        #[cfg(feature = "sqlite")]
+        state.store(self, &mut actions);
         self.tell(&mut state);
         let wakes = self.timer.arm(state.machine.poll_timeout());
         let is_over = state.is_closed && state.machine.is_idle();
@@ -96,12 +115,14 @@ impl Shard {
         (result, actions, is_over)
     }
 
-    fn carry_out(self: &Arc<Self>, mut actions: Vec<Action>, is_over: bool) {
+    pub fn carry_out(self: &Arc<Self>, mut actions: Vec<Action>, is_over: bool) {
         for action in actions.drain(..) {
             match action {
                 Action::Launch(task, start) => Attempt::launch(Arc::clone(self), task, start),
                 Action::Stop(task, fence) => task.stop(fence),
                 Action::Resolve(task, end) => task.resolve(end),
+                #[cfg(feature = "sqlite")]
+                Action::Accept(task) => task.accept(Ok(())),
             }
         }
         if actions.capacity() <= MOST_SPARE {
@@ -127,7 +148,10 @@ impl Shard {
 
     /// Like [`Shard::step`], of a scheduler that is not closed.
     pub fn command<R>(self: &Arc<Self>, act: impl FnOnce(&mut State, Time) -> Result<R, Error>) -> Result<R, Error> {
-        self.step(|state, now| if state.is_closed { Err(Error::SchedulerClosed) } else { act(state, now) })
+        self.step(|state, now| {
+            state.check_open()?;
+            act(state, now)
+        })
     }
 
     /// A body has ended. Gives an attempt that starts for it, which whoever executed that body executes next: no need to spawn it.
@@ -151,6 +175,9 @@ impl Shard {
     pub fn cancel_all(self: &Arc<Self>) {
         self.step(|state, now| {
             state.is_closed = true;
+            // What is stored stays as it is: it goes on at the next start.
+            #[cfg(feature = "sqlite")]
+            drop(state.journal.take());
             let live: Vec<TaskId> = state.machine.live().collect();
             for id in live {
                 state.machine.cancel(now, id);
@@ -231,13 +258,45 @@ impl State {
             TaskEffect::Stop { id, fence, .. } => Action::Stop(Arc::clone(self.tasks.get(&id)?), fence),
             TaskEffect::Ended { id, end } => {
                 let task = self.tasks.remove(&id)?;
+                #[cfg(feature = "sqlite")]
+                if let (Some(journal), Some(blob)) = (&mut self.journal, task.take_result()) {
+                    journal.result(id, blob);
+                }
                 self.keep(&task);
                 Action::Resolve(task, end)
             }
         })
     }
 
-    fn keep(&mut self, task: &Arc<TaskCell>) {
+    /// A scheduler that is closed accepts nothing.
+    pub fn check_open(&self) -> Result<(), Error> {
+        #[cfg(feature = "sqlite")]
+        if let Some(error) = &self.failed {
+            return Err(Error::Store(Arc::clone(error)));
+        }
+        if self.is_closed { Err(Error::SchedulerClosed) } else { Ok(()) }
+    }
+
+    /// A new task is to be stored.
+    #[cfg(feature = "sqlite")]
+    pub fn accept(&mut self, task: &Arc<TaskCell>, payload: Option<mirab_store::Blob>) {
+        if let (Some(journal), Some(payload)) = (&mut self.journal, payload) {
+            journal.payload(task.id, payload);
+            self.accepted.push(Arc::clone(task));
+        }
+    }
+
+    /// With a store, what a step wants done waits for the commit of what it has changed.
+    #[cfg(feature = "sqlite")]
+    fn store(&mut self, shard: &Arc<Shard>, actions: &mut Vec<Action>) {
+        // Ahead of what they start.
+        actions.splice(..0, self.accepted.drain(..).map(Action::Accept));
+        if let Some(journal) = &mut self.journal {
+            journal.put(shard, self.machine.take_facts(), std::mem::take(actions));
+        }
+    }
+
+    pub fn keep(&mut self, task: &Arc<TaskCell>) {
         if task.key.is_none() {
             return;
         }

@@ -7,12 +7,19 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 /// A result. Who submits a task again by its key gets a clone of it.
 pub(crate) trait Value: Any + Send {
     fn clone_value(&self) -> Box<dyn Value>;
+    #[cfg(feature = "sqlite")]
+    fn as_any(&self) -> &dyn Any;
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
 }
 
 impl<T: Clone + Send + 'static> Value for T {
     fn clone_value(&self) -> Box<dyn Value> {
         Box::new(self.clone())
+    }
+
+    #[cfg(feature = "sqlite")]
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
