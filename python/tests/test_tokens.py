@@ -28,7 +28,7 @@ def test_outside_of_a_body_they_are_errors() -> None:
             call()
 
 
-@pytest.mark.parametrize("wrong", [-1, 1.5, True, "3"])
+@pytest.mark.parametrize("wrong", [-1, 1.5, True, "3", 2**64])
 def test_units_are_whole_and_not_negative(wrong: object) -> None:
     with pytest.raises(InvalidResource, match="expected a whole number"):
         mirab.settle("api", wrong)  # type: ignore[arg-type]

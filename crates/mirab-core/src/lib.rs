@@ -36,7 +36,7 @@ pub use bucket::BucketState;
 pub use config::{DEFAULT_SHARD, Limit, ResourceConfig};
 pub use gate::{Gate, GateOptions};
 pub use ids::{ClaimId, Fence, Place};
-pub use name::{check_declared, check_requested, is_reserved, near_names};
+pub use name::{check_declared, check_requested, is_reserved, near_names, tag_limit};
 pub use rate::Rate;
 pub use refusal::{InCircle, Refusal};
 pub use template::{Template, is_template};

@@ -54,6 +54,23 @@ pub fn check_requested(name: &str) -> Result<String, Refusal> {
     Ok(name)
 }
 
+/// The name of the limit that work with this tag takes a unit of, where one is declared.
+///
+/// # Errors
+/// `InvalidResource` for a tag that no such name can be made of: it would escape its limit.
+///
+/// ```
+/// assert_eq!(mirab_core::tag_limit("gpu").unwrap(), "tag:gpu");
+/// assert!(mirab_core::tag_limit("gpu*").is_err());
+/// ```
+pub fn tag_limit(tag: &str) -> Result<String, Refusal> {
+    let name = check_plain(&format!("{TAG}{}", tag.trim()))?;
+    if name == TAG || name.contains('*') {
+        return Err(Refusal::invalid(name, "a tag is a text that is not empty and has no `*`, as in \"gpu\""));
+    }
+    Ok(name)
+}
+
 fn check_plain(name: &str) -> Result<String, Refusal> {
     let clean: String = name.trim().nfc().collect();
     let wrong = |why: &str| Err(Refusal::invalid(clean.clone(), why));
@@ -66,6 +83,12 @@ fn check_plain(name: &str) -> Result<String, Refusal> {
     if clean.chars().any(char::is_control) {
         return wrong("the name has a control character, expected printable text");
     }
+    if let Some(unseen) = clean.chars().find(|c| is_unseen(*c)) {
+        return wrong(&format!(
+            "the name has the character U+{:04X}, which nobody sees and which makes two names look like one: leave it out",
+            u32::from(unseen)
+        ));
+    }
     if clean.contains(['{', '}']) {
         return wrong(
             "`{` and `}` are for names that hold parameters, which only flows and tasks ask for: use a plain name",
@@ -75,6 +98,15 @@ fn check_plain(name: &str) -> Result<String, Refusal> {
         return wrong("names that begin with `pool:`, `flow:` or `backfill:` are the product's own, choose another");
     }
     Ok(clean)
+}
+
+/// Characters without a shape of their own, or that turn the text around them: by the "Default_Ignorable_Code_Point" and "Bidi_Control"
+/// properties of Unicode. Joiners, variation selectors and tags stay: letters of some scripts and emoji are made with them.
+fn is_unseen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+    ) || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}')
 }
 
 /// A declared name with one `*`.
@@ -112,12 +144,39 @@ mod tests {
 
     #[test]
     fn case_e7_odd_names_are_fine_and_bad_ones_are_told() {
-        for name in ["a/b", "a b", "%2F", "ünïcode", "日本", "🙂", "..", "my/private/repo-master"] {
+        for name in [
+            "a/b",
+            "a b",
+            "%2F",
+            "ünïcode",
+            "日本",
+            "🙂",
+            "👩\u{200d}💻",
+            "❤\u{fe0f}",
+            "می\u{200c}خواهم",
+            "..",
+            "my/private/repo-master",
+        ] {
             assert_eq!(check_declared(name).unwrap(), name);
             assert_eq!(check_requested(name).unwrap(), name);
         }
         let long = "x".repeat(300);
-        for name in ["", "  ", long.as_str(), "a\nb", "a\u{0}b", "{x}", "pool:a", "flow:a", "backfill:1"] {
+        for name in [
+            "",
+            "  ",
+            long.as_str(),
+            "a\nb",
+            "a\u{0}b",
+            "a\u{200b}",
+            "a\u{202e}b",
+            "\u{feff}a",
+            "a\u{ad}b",
+            "a\u{2028}b",
+            "{x}",
+            "pool:a",
+            "flow:a",
+            "backfill:1",
+        ] {
             assert_eq!(check_declared(name).unwrap_err().code(), "InvalidResource", "{name:?}");
             assert_eq!(check_requested(name).unwrap_err().code(), "InvalidResource", "{name:?}");
         }

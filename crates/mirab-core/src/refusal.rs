@@ -117,7 +117,7 @@ impl fmt::Display for Refusal {
             Refusal::ResourceExceedsCapacity { name, need, capacity, held_by_run: true } => {
                 write!(
                     f,
-                    "a task wants {need} of {name:?}, of which its run holds {capacity}: let the run ask for {need}"
+                    "a task wants {need} of {name:?}, of which the run or task around it holds {capacity}: let that ask for {need}"
                 )
             }
             Refusal::ResourceExceedsCapacity { name, need, capacity, held_by_run: false } => {

@@ -265,6 +265,19 @@ fn what_is_refused_changes_nothing() {
 }
 
 #[test]
+fn a_pattern_of_tags_gives_each_tag_its_total_and_no_tag_escapes_it() {
+    let mut world = World::new(9);
+    world.machine.set_resource(Time(0), ResourceConfig::semaphore("tag:*", 1)).unwrap();
+    let tagged = |tag: &str| TaskSpec { tags: vec![tag.into()], ..TaskSpec::new("p") };
+    let ids = ["a", " a ", "b"].map(|tag| world.submit(&tagged(tag), plain()));
+    assert_eq!(ids.map(|id| world.state(id)), [TaskState::Running, TaskState::Queued, TaskState::Running]);
+    for tag in ["", " ", "a*", "a\u{200b}", "{a}", "x".repeat(197).as_str()] {
+        let refused = world.machine.submit(world.now, &tagged(tag), Admission::default()).unwrap_err();
+        assert_eq!(refused.code(), "InvalidResource", "{tag:?}");
+    }
+}
+
+#[test]
 fn tags_count_where_they_are_declared() {
     let mut world = World::new(9);
     world.machine.set_resource(Time(0), ResourceConfig::semaphore("tag:heavy", 1)).unwrap();

@@ -4,7 +4,7 @@ use crate::discovery::discover;
 use crate::loaded::absolute;
 use crate::near::did_you_mean;
 use crate::serve_error::ServeError;
-use mirab_core::{Gate, Limit, ResourceConfig, Template, Time, check_requested, is_template};
+use mirab_core::{Gate, Limit, ResourceConfig, Template, Time, check_requested, is_template, tag_limit};
 use mirab_wire::{Discovery, Needs};
 use std::path::{Path, PathBuf};
 
@@ -257,8 +257,9 @@ fn check_unused(declarations: &Declarations, gate: &Gate, found: &Discovery, fin
         }
     }
     let of_flows = found.flows.iter().flat_map(|flow| &flow.options.tags);
-    let tags = of_flows.chain(found.tasks.iter().flat_map(|task| &task.tags)).map(|tag| format!("tag:{tag}"));
-    used.extend(tags.filter_map(|tag| gate.resolve(&tag).ok()).map(|resolution| resolution.declared_as));
+    let tags = of_flows.chain(found.tasks.iter().flat_map(|task| &task.tags));
+    let limits = tags.filter_map(|tag| tag_limit(tag).ok());
+    used.extend(limits.filter_map(|name| gate.resolve(&name).ok()).map(|resolution| resolution.declared_as));
     for declared in declarations.iter().filter(|declared| !used.contains(&declared.config.name)) {
         let message = format!("nothing here asks for {:?}: remove it, or check the spelling", declared.config.name);
         findings.push(finding("UnusedResource", true, &declared.place.origin(), message));

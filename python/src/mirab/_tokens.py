@@ -7,6 +7,9 @@ import math
 from mirab._context import Body, current
 from mirab.errors import InvalidResource, MirabError
 
+# What the server's counters hold.
+_MOST_UNITS = 2**64 - 1
+
 
 def settle(resource: str, actual: int) -> None:
     """Says how many units of a token bucket this body really used, once that is known.
@@ -15,8 +18,8 @@ def settle(resource: str, actual: int) -> None:
     work waits for it. The last word counts, held against what was charged in truth. The tokens are those of the nearest
     flow or task around this code that took any. Without a server there are no buckets, and this does nothing.
     """
-    if isinstance(actual, bool) or not isinstance(actual, int) or actual < 0:
-        raise InvalidResource(f"actual is {actual!r}, expected a whole number of units, at least 0")
+    if isinstance(actual, bool) or not isinstance(actual, int) or not 0 <= actual <= _MOST_UNITS:
+        raise InvalidResource(f"actual is {actual!r}, expected a whole number of units, from 0 to {_MOST_UNITS}")
     body = _body("settle")
     body.run.settle(resource, actual, body.ticket)
 

@@ -10,7 +10,7 @@ use crate::run::Run;
 use crate::state::State;
 use crate::step::Wake;
 use crate::task_run::failure_of;
-use mirab_core::{ClaimId, Refusal, Time, check_declared};
+use mirab_core::{ClaimId, Refusal, Time, tag_limit};
 use serde_json::{Map, Value};
 
 /// What a caller asks for.
@@ -147,7 +147,7 @@ impl Orchestrator {
     fn needs_of_run(&self, flow: &FlowSpec, new: &NewRun) -> Result<Needs, Refusal> {
         let mut needs = plain_needs(&flow.needs, &new.params, &flow.defaults)?;
         needs.extend(plain_needs(&new.needs, &new.params, &flow.defaults)?);
-        needs.extend(self.needs_of_tags(flow.tags.iter().chain(&new.tags)));
+        needs.extend(self.needs_of_tags(flow.tags.iter().chain(&new.tags))?);
         needs.insert(DEFAULT_POOL.into(), 1);
         if flow.max_concurrent.is_some() {
             needs.insert(cap_name(&flow.project, &flow.name), 1);
@@ -156,9 +156,12 @@ impl Orchestrator {
     }
 
     /// One unit of each total that is declared for one of the tags.
-    pub(super) fn needs_of_tags<'a>(&self, tags: impl Iterator<Item = &'a String>) -> Vec<(String, u64)> {
-        let names = tags.filter_map(|tag| check_declared(&format!("tag:{tag}")).ok());
-        names.filter(|name| self.gate.is_declared(name)).map(|name| (name, 1)).collect()
+    pub(super) fn needs_of_tags<'a>(
+        &self,
+        tags: impl Iterator<Item = &'a String>,
+    ) -> Result<Vec<(String, u64)>, Refusal> {
+        let names = tags.map(|tag| tag_limit(tag)).collect::<Result<Vec<_>, _>>()?;
+        Ok(names.into_iter().filter(|name| self.gate.is_declared(name)).map(|name| (name, 1)).collect())
     }
 }
 

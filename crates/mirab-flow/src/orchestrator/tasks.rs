@@ -110,7 +110,7 @@ impl Orchestrator {
 
     fn needs_of_task(&mut self, now: Time, run: ClaimId, new: &NewTask) -> Result<Needs, Refusal> {
         let mut needs = requested(&new.needs)?;
-        needs.extend(self.needs_of_tags(new.tags.iter()));
+        needs.extend(self.needs_of_tags(new.tags.iter())?);
         if let Some(cap) = new.max_concurrent {
             needs.insert(self.cap_of_called(now, run, &new.name, cap)?, 1);
         }

@@ -45,9 +45,6 @@ impl TaskMachine {
         let (name, is_here) = (config.name.clone(), config.shard == self.options.gate.shard);
         self.gate.declare(now, config)?;
         if is_here {
-            if name.starts_with("tag:") {
-                self.tags.insert(name.clone());
-            }
             self.note_limit(&name);
             self.waits.entry(name).or_default();
         }
@@ -62,7 +59,6 @@ impl TaskMachine {
     pub fn remove_resource(&mut self, now: Time, name: &str) -> Result<(), Refusal> {
         let name = check_declared(name)?;
         self.gate.remove(now, &name)?;
-        self.tags.remove(&name);
         self.waits.remove(&name);
         self.note_removal();
         self.drain(now);

@@ -83,8 +83,6 @@ pub struct TaskMachine {
     keys: BTreeMap<Arc<str>, TaskId>,
     ended: Ended,
     alarms: BTreeSet<(Time, TaskId, Alarm)>,
-    /// Declared tags: what carries one needs a unit of `tag:<name>`.
-    tags: BTreeSet<String>,
     /// How long tasks waited, by declared resource.
     waits: BTreeMap<String, Waits>,
     effects: VecDeque<TaskEffect>,
@@ -110,7 +108,6 @@ impl TaskMachine {
             shapes: Shapes::default(),
             keys: BTreeMap::new(),
             alarms: BTreeSet::new(),
-            tags: BTreeSet::new(),
             waits: BTreeMap::new(),
             effects: VecDeque::new(),
             events: None,

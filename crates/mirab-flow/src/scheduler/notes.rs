@@ -124,8 +124,8 @@ impl TaskMachine {
         for (name, _) in &shape.needs[1..] {
             self.note_bucket(name);
         }
-        for tag in &shape.spec.tags {
-            self.note_bucket(&format!("tag:{tag}"));
+        for tag in &shape.tags {
+            self.note_bucket(tag);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the machine keeps of each live task, as small as can be: what tasks have in common is kept once.
 use super::limits;
 use super::spec::{On, TaskId, TaskSpec};
-use mirab_core::{Fence, Place, Refusal, Time, check_requested};
+use mirab_core::{Fence, Place, Refusal, Time, check_requested, tag_limit};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -14,6 +14,8 @@ pub(super) struct Shape {
     pub spec: TaskSpec,
     /// Pool slot and resources, with clean names.
     pub needs: Vec<(String, u64)>,
+    /// Limits of its tags, where they are declared.
+    pub tags: Vec<String>,
     /// What the gate learns durations by.
     pub kind: String,
 }
@@ -25,7 +27,8 @@ impl Shape {
         for (name, units) in &spec.resources {
             needs.push((check_requested(name)?, *units));
         }
-        Ok(Self { spec: spec.clone(), needs, kind: format!("{}/{}", spec.pool, spec.kind) })
+        let tags = spec.tags.iter().map(|tag| tag_limit(tag)).collect::<Result<_, _>>()?;
+        Ok(Self { spec: spec.clone(), needs, tags, kind: format!("{}/{}", spec.pool, spec.kind) })
     }
 }
 

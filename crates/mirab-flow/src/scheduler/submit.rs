@@ -105,15 +105,12 @@ impl TaskMachine {
 
     /// Puts a task in line; with the place it had before, if any.
     pub(super) fn join(&mut self, now: Time, id: TaskId) -> Result<(), Refusal> {
-        let Self { tasks, gate, tags, .. } = self;
+        let Self { tasks, gate, .. } = self;
         let Some(record) = tasks.get_mut(id) else { return Ok(()) };
         let shape = &record.shape;
-        let tag_names: Vec<String> = match tags.is_empty() {
-            true => Vec::new(),
-            false => shape.spec.tags.iter().map(|tag| format!("tag:{tag}")).filter(|tag| tags.contains(tag)).collect(),
-        };
         let needs = shape.needs.iter().map(|(name, units)| (name.as_str(), *units));
-        let needs: Vec<(&str, u64)> = needs.chain(tag_names.iter().map(|tag| (tag.as_str(), 1))).collect();
+        let tags = shape.tags.iter().filter(|tag| gate.is_declared(tag)).map(|tag| (tag.as_str(), 1));
+        let needs: Vec<(&str, u64)> = needs.chain(tags).collect();
         let claim = Submission {
             id: id.claim(),
             kind: &shape.kind,

@@ -13,10 +13,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = json(request, state).await?;
-        serde_json::from_slice(&bytes)
-            .map(Self)
-            .map_err(|error| ApiError::bad_request(format!("the body cannot be used: {error}")))
+        parse(&json(request, state).await?).map(Self)
     }
 }
 
@@ -28,8 +25,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for ExactBody<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let bytes = json(request, state).await?;
-        let body = serde_json::from_slice(&bytes)
-            .map_err(|error| ApiError::bad_request(format!("the body cannot be used: {error}")))?;
+        let body = parse(&bytes)?;
         match too_large(&bytes) {
             Some(number) => Err(ApiError::invalid_params(format!(
                 "{number} is beyond 64 bits and would lose digits: give it as a text, in quotes"
@@ -37,6 +33,15 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for ExactBody<T> {
             None => Ok(Self(body)),
         }
     }
+}
+
+/// All bodies are objects: a list would be read as their fields by position.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let cannot = |why: &dyn std::fmt::Display| ApiError::bad_request(format!("the body cannot be used: {why}"));
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(cannot(&"it is a list, expected an object, as in {\"name\": value}"));
+    }
+    serde_json::from_slice(bytes).map_err(|error| cannot(&error))
 }
 
 /// The first whole number of a JSON text that 64 bits cannot hold.
