@@ -16,6 +16,13 @@ const REMEMBERED: usize = 4;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Recent([u64; REMEMBERED]);
 
+/// What is known of a kind.
+#[derive(Clone, Debug)]
+pub(super) struct Kind {
+    name: Name,
+    recent: Recent,
+}
+
 impl Recent {
     pub fn push(&mut self, duration: u64) {
         let [_, kept @ ..] = self.0;
@@ -41,7 +48,7 @@ impl Gate {
     #[must_use]
     pub fn durations(&self, learner: Learner<'_>) -> Vec<u64> {
         let recent = match learner {
-            Learner::Kind(name) => self.kind_by_name.get(name).map(|kind| self.kinds[*kind as usize]),
+            Learner::Kind(name) => self.kind_by_name.get(name).map(|kind| self.kinds[*kind as usize].recent),
             Learner::Resource(name) => self.declared_by_name.get(name).map(|at| self.declared[*at].recent),
         };
         recent.iter().flat_map(Recent::iter).collect()
@@ -52,7 +59,7 @@ impl Gate {
         let recent = match learner {
             Learner::Kind(name) => {
                 let kind = self.kind(name);
-                &mut self.kinds[kind as usize]
+                &mut self.kinds[kind as usize].recent
             }
             Learner::Resource(name) => match self.declared_by_name.get(name) {
                 Some(at) => &mut self.declared[*at].recent,
@@ -63,19 +70,24 @@ impl Gate {
         durations.iter().for_each(|duration| recent.push(*duration));
     }
 
+    pub(super) fn is_kind(&self, kind: KindIx, name: &str) -> bool {
+        self.kinds.get(kind as usize).is_some_and(|kind| *kind.name == *name)
+    }
+
     /// The number of a kind, new or known.
     pub(super) fn kind(&mut self, name: &str) -> KindIx {
         if let Some(kind) = self.kind_by_name.get(name) {
             return *kind;
         }
         let kind = u32::try_from(self.kinds.len()).expect("fewer than 2^32 kinds");
-        self.kind_by_name.insert(Name::from(name), kind);
-        self.kinds.push(Recent::default());
+        let name = Name::from(name);
+        self.kind_by_name.insert(Name::clone(&name), kind);
+        self.kinds.push(Kind { name, recent: Recent::default() });
         kind
     }
 
     pub(super) fn learn(&mut self, key: &ClassKey, duration: u64) {
-        self.kinds[key.kind as usize].push(duration);
+        self.kinds[key.kind as usize].recent.push(duration);
         for resource in key.resources() {
             let declared = self.resources[resource].declared;
             self.declared[declared].recent.push(duration);
@@ -84,7 +96,7 @@ impl Gate {
 
     /// The shortest and longest of the last durations of its kind.
     pub(super) fn known(&self, key: &ClassKey) -> Option<(u64, u64)> {
-        self.kinds[key.kind as usize].range()
+        self.kinds[key.kind as usize].recent.range()
     }
 
     /// The same; where there are none, what is assumed.

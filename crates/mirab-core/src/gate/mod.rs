@@ -77,13 +77,14 @@ pub struct Gate {
     elsewhere: BTreeMap<String, String>,
     resources: Slab<Resource>,
     by_name: Lookup<Name, ResourceIx>,
-    /// Durations of each kind.
-    kinds: Vec<learn::Recent>,
+    kinds: Vec<learn::Kind>,
     kind_by_name: Lookup<Name, learn::KindIx>,
     classes: Slab<Class>,
     by_key: Lookup<Arc<ClassKey>, ClassIx>,
     /// The key of the claim being submitted; its memory serves the next one.
     asked: ClassKey,
+    /// The resource that was asked for last at each place of a request.
+    asked_at: Vec<ResourceIx>,
     /// Claims that wait or hold.
     claims: NearLookup<ClaimId, Claim>,
     /// How many of them wait.

@@ -1,6 +1,6 @@
 //! A claim starts: it takes all it needs at once.
 use super::Gate;
-use super::class::{Claim, ClassIx, ClassKey, Held};
+use super::class::{Claim, Class, ClassIx, ClassKey, Held};
 use super::holders::Holder;
 use super::lease::{Lease, LeaseIx, More, Span};
 use super::line::Started;
@@ -23,9 +23,11 @@ impl Gate {
     /// Starts the claim in that seat of a class: its head, or one that a promise gives way to.
     pub(super) fn start(&mut self, class: ClassIx, seat: Seat) {
         let Some(id) = self.classes[class].queue.get(&seat) else { return };
+        // First: counting a share waits for all that was written before.
+        let Class { key, held, takes, .. } = &self.classes[class];
+        let (key, held, takes) = (Arc::clone(key), held.clone(), Units::clone(takes));
         self.waiting -= 1;
         self.classes[class].queue.remove(&seat);
-        let key = Arc::clone(&self.classes[class].key);
         let rank = seat.rank(key.priority, self.options.aging);
         self.count_inversion(&key, rank);
         self.forget_delay(id);
@@ -37,7 +39,6 @@ impl Gate {
         let span = Span { started_at: self.now, shortest, longest };
         let (tokens, buckets) = self.take(id, fence, span, &key, rank);
         let passed = std::mem::take(&mut self.passing);
-        let (held, takes) = (self.classes[class].held.clone(), Units::clone(&self.classes[class].takes));
         let start = Start {
             id,
             fence,

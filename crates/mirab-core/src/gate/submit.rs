@@ -33,7 +33,11 @@ impl Gate {
         self.next_seq = self.next_seq.max(place.seq.saturating_add(1)).max(place.call.saturating_add(1));
         let parent = claim.parent.and_then(|parent| self.lease_of(parent));
         key.priority = parent.map_or(claim.priority, |lease| lease.key.priority);
-        (key.parent, key.kind) = (claim.parent, self.kind(claim.kind));
+        key.parent = claim.parent;
+        // Mostly it is of the same kind as the one before.
+        if !self.is_kind(key.kind, claim.kind) {
+            key.kind = self.kind(claim.kind);
+        }
         self.join(claim.id, &key, place);
         self.asked = key;
         self.pump();
@@ -158,17 +162,38 @@ impl Gate {
 
     /// The common case in one pass: work in no run that asks once for each of some existing resources, within their capacity. False where
     /// it is not that common.
-    fn resolve_plain(&self, needs: &[(&str, u64)], open: &mut Vec<(ResourceIx, u64)>) -> bool {
-        for &(name, units) in needs {
-            let Some(&resource) = self.by_name.get(name) else { return false };
-            let at = open.partition_point(|(of, _)| *of < resource);
-            let is_again = open.get(at).is_some_and(|(of, _)| *of == resource);
-            if units == 0 || units > self.most_of(resource) || is_again {
+    fn resolve_plain(&mut self, needs: &[(&str, u64)], open: &mut Vec<(ResourceIx, u64)>) -> bool {
+        for (at, &(name, units)) in needs.iter().enumerate() {
+            let Some(resource) = self.existing(at, name) else { return false };
+            if units == 0 || units > self.most_of(resource) {
                 return false;
             }
-            open.insert(at, (resource, units));
+            open.push((resource, units));
+            // There are few, and most stand in their order.
+            let mut place = open.len() - 1;
+            while place > 0 && open[place - 1].0 > resource {
+                open.swap(place - 1, place);
+                place -= 1;
+            }
+            if place > 0 && open[place - 1].0 == resource {
+                return false;
+            }
         }
         true
+    }
+
+    /// The resource of a name. Claims mostly ask for what the one before asked for in the same place: then its name is not looked up.
+    fn existing(&mut self, at: usize, name: &str) -> Option<ResourceIx> {
+        let before = self.asked_at.get(at).copied();
+        if let Some(same) = before.filter(|before| self.resources.get(*before).is_some_and(|is| *is.name == *name)) {
+            return Some(same);
+        }
+        let found = *self.by_name.get(name)?;
+        match self.asked_at.get_mut(at) {
+            Some(before) => *before = found,
+            None => self.asked_at.push(found),
+        }
+        Some(found)
     }
 
     /// Turns checked names into numbers, sums doubled ones, and makes missing instances of patterns.

@@ -4,27 +4,28 @@ use crate::rank::Head;
 /// Heads in numbered slots. Reading the best takes constant time, a change at most one comparison for each level of the tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tournament {
-    /// By slot, in two halves, for the first nearly always decides; [`Head::LAST`] in slots that are free. As many as a power of two, or
-    /// none.
-    firsts: Vec<u128>,
-    seconds: Vec<u128>,
-    /// The slot that wins below each node. The root is node 1, the nodes below node `n` are `2n` and `2n + 1`, the last ones are the slots.
-    winners: Vec<u32>,
+    /// By slot; [`Head::LAST`] in slots that are free. As many as a power of two, or none.
+    heads: Vec<Head>,
+    /// Who wins below each node. The root is node 1, the nodes below node `n` are `2n` and `2n + 1`, the last ones are the slots.
+    winners: Vec<Winner>,
     free: Vec<u32>,
+}
+
+/// A slot, with [`Head::short`] of its head, which nearly always decides.
+#[derive(Clone, Copy, Debug, Default)]
+struct Winner {
+    short: u64,
+    slot: u32,
 }
 
 impl Tournament {
     pub fn len(&self) -> usize {
-        self.firsts.len() - self.free.len()
-    }
-
-    fn head(&self, slot: u32) -> Head {
-        Head::of_halves(self.firsts[slot as usize], self.seconds[slot as usize])
+        self.heads.len() - self.free.len()
     }
 
     pub fn best(&self) -> Option<Head> {
-        let winner = *self.winners.get(1)?;
-        Some(self.head(winner)).filter(|head| *head != Head::LAST)
+        let winner = self.winners.get(1)?;
+        Some(self.heads[winner.slot as usize]).filter(|head| *head != Head::LAST)
     }
 
     /// Adds a head; gives its slot, and whether another head is the best now.
@@ -38,20 +39,21 @@ impl Tournament {
 
     /// Another head for a slot. True when another head is the best now.
     pub fn replace(&mut self, slot: u32, head: Head) -> bool {
-        let Self { firsts, seconds, winners, .. } = self;
-        let (first, second) = head.halves();
-        (firsts[slot as usize], seconds[slot as usize]) = (first, second);
+        let Self { heads, winners, .. } = self;
+        heads[slot as usize] = head;
+        let mut best = Winner { short: head.short(), slot };
+        let mut node = heads.len() + slot as usize;
+        winners[node] = best;
         // Who wins on the way up, beside the winner of the other half of each node.
-        let (mut winner, mut best) = (slot, first);
-        let mut node = firsts.len() + slot as usize;
         while node > 1 {
             let other = winners[node ^ 1];
-            let beside = firsts[other as usize];
-            if beside < best || (beside == best && seconds[other as usize] < seconds[winner as usize]) {
-                (winner, best) = (other, beside);
+            let is_tie = other.short == best.short;
+            if other.short < best.short || (is_tie && heads[other.slot as usize] < heads[best.slot as usize]) {
+                best = other;
             }
             node >>= 1;
-            if std::mem::replace(&mut winners[node], winner) == winner && winner != slot {
+            let before = std::mem::replace(&mut winners[node], best);
+            if before.slot == best.slot && best.slot != slot {
                 // Above, nothing has changed.
                 return false;
             }
@@ -70,20 +72,19 @@ impl Tournament {
     }
 
     fn grow(&mut self) {
-        let (before, after) = (self.firsts.len(), (self.firsts.len() * 2).max(1));
-        let last = Head::LAST.halves();
-        for (halves, last) in [(&mut self.firsts, last.0), (&mut self.seconds, last.1)] {
-            halves.reserve_exact(after - before);
-            halves.resize(after, last);
-        }
+        let (before, after) = (self.heads.len(), (self.heads.len() * 2).max(1));
+        self.heads.reserve_exact(after - before);
+        self.heads.resize(after, Head::LAST);
         self.free.extend((before as u32..after as u32).rev());
         self.winners.clear();
         self.winners.reserve_exact(2 * after);
-        self.winners.resize(after, 0);
-        self.winners.extend(0..after as u32);
+        self.winners.resize(after, Winner::default());
+        let slots = self.heads.iter().zip(0..).map(|(head, slot)| Winner { short: head.short(), slot });
+        self.winners.extend(slots);
         for node in (1..after).rev() {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            self.winners[node] = if self.head(right) < self.head(left) { right } else { left };
+            let is_right = self.heads[right.slot as usize] < self.heads[left.slot as usize];
+            self.winners[node] = if is_right { right } else { left };
         }
     }
 }
@@ -119,6 +120,6 @@ mod tests {
         for slot in there.into_values() {
             tournament.remove(slot);
         }
-        assert_eq!((tournament.best(), tournament.firsts.capacity()), (None, 0));
+        assert_eq!((tournament.best(), tournament.heads.capacity()), (None, 0));
     }
 }
