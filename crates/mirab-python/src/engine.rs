@@ -1,4 +1,5 @@
 //! The worker runtime as a Python class. Values cross as JSON text, in the words of the HTTP protocol.
+use crate::failure;
 use mirab_client::{ClientError, Home, OnStop, Reported, RunningLease, Stop, Worker};
 use mirab_wire::{ClaimRequest, Failure, Outcome};
 use pyo3::exceptions::PyValueError;
@@ -162,12 +163,8 @@ fn call_on_stop(on_stop: &Py<PyAny>, stop: Stop) {
     });
 }
 
-/// The class that `mirab.errors` has for the code.
 fn raise(py: Python<'_>, error: &ClientError) -> PyErr {
-    let made = py
-        .import("mirab.errors")
-        .and_then(|errors| errors.call_method1("from_code", (error.code(), error.to_string())));
-    made.map_or_else(|failed| failed, PyErr::from_value)
+    failure::raise(py, error.code(), &error.to_string())
 }
 
 fn from_json<T: DeserializeOwned>(json: &str) -> PyResult<T> {

@@ -1,5 +1,7 @@
 //! The Python module `mirab._native`: conversion of arguments, and the interpreter's lock let go around every wait.
 mod engine;
+mod failure;
+mod scheduler;
 
 use mirab_core::{Refusal, Template};
 use pyo3::prelude::*;
@@ -41,6 +43,8 @@ fn answer(result: Result<Value, Refusal>) -> String {
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<engine::Engine>()?;
+    module.add_class::<scheduler::Spec>()?;
+    module.add_class::<scheduler::Machine>()?;
     module.add_function(wrap_pyfunction!(cli, module)?)?;
     module.add_function(wrap_pyfunction!(template_fields, module)?)?;
     module.add_function(wrap_pyfunction!(render_name, module)?)?;

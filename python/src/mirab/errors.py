@@ -8,14 +8,28 @@ __all__ = [
     "InvalidOption",
     "InvalidParams",
     "InvalidResource",
+    "KeyConflict",
     "MirabError",
+    "Permanent",
+    "QueueFull",
     "ResourceDeadlock",
     "ResourceExceedsCapacity",
+    "ResourceInUse",
+    "ResourceOnOtherShard",
+    "Retryable",
+    "SchedulerClosed",
     "StaleLease",
     "StoreUnavailable",
+    "TaskCancelled",
+    "TaskExpired",
+    "TaskFailed",
+    "TaskSkipped",
+    "TaskTimedOut",
     "TemplateError",
     "UnknownFlow",
+    "UnknownPool",
     "UnknownResource",
+    "UnknownTask",
     "Unreachable",
     "from_code",
 ]
@@ -70,6 +84,66 @@ class Unreachable(MirabError):
     """No server answers on this home."""
 
 
+class UnknownPool(MirabError):
+    """No pool has the name."""
+
+
+class UnknownTask(MirabError):
+    """No task has the id, or it ended so long ago that it is not remembered."""
+
+
+class ResourceOnOtherShard(MirabError):
+    """The resource belongs to another shard."""
+
+
+class ResourceInUse(MirabError):
+    """A resource or pool that is held or waited for cannot be taken away."""
+
+
+class QueueFull(MirabError):
+    """As many tasks wait for the pool as may."""
+
+
+class KeyConflict(MirabError):
+    """The key belongs to a task that asked for something else."""
+
+
+class SchedulerClosed(MirabError):
+    """The scheduler was not started, takes no tasks any more, or its event loop is gone."""
+
+
+class TaskFailed(MirabError):
+    """The task's last attempt failed; what its body raised is the ``__cause__``."""
+
+
+class TaskTimedOut(TaskFailed):
+    """The task's last attempt took longer than its timeout."""
+
+
+class TaskCancelled(MirabError):
+    """The task was cancelled."""
+
+
+class TaskExpired(MirabError):
+    """The task did not start in time, and has consumed nothing."""
+
+
+class TaskSkipped(MirabError):
+    """What the task was to come after did not end as it should."""
+
+
+class Retryable(Exception):
+    """Raised by an executor: try again if retries are left, after ``retry_after`` seconds where that is given."""
+
+    def __init__(self, *args: object, retry_after: float | None = None) -> None:
+        super().__init__(*args)
+        self.retry_after = retry_after
+
+
+class Permanent(Exception):
+    """Raised by an executor: another attempt would fail as well."""
+
+
 class Cancelled(BaseException):
     """Raised inside a body that is to stop: clean up and let it pass.
 
@@ -95,6 +169,12 @@ _BY_CODE: dict[str, type[MirabError] | type[Cancelled]] = {
         TemplateError,
         ResourceDeadlock,
         UnknownFlow,
+        UnknownPool,
+        UnknownTask,
+        ResourceOnOtherShard,
+        ResourceInUse,
+        QueueFull,
+        KeyConflict,
         StoreUnavailable,
         Unreachable,
         Cancelled,

@@ -1,0 +1,274 @@
+"""A scheduler that a program holds in its hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, TypeVar, Unpack, overload
+
+from mirab import _native
+from mirab._scheduler_events import EventStream
+from mirab._scheduler_options import Options, TaskOptions
+from mirab._scheduler_pool import DEFAULT_SHARD, Pool, Resource
+from mirab._scheduler_shard import Shard
+from mirab._scheduler_submit import Submitter
+from mirab._scheduler_task import Handle
+from mirab._scheduler_views import Snapshot
+from mirab.errors import InvalidOption, InvalidResource, SchedulerClosed, UnknownPool, UnknownResource
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Scheduler:
+    """Runs tasks in pools that share limits, on the running event loop.
+
+    ``async with`` starts it; leaving the block lets all tasks end (``grace`` seconds long, if given, then they are
+    cancelled); an exception that leaves the block cancels them at once. It belongs to that one event loop and thread.
+    """
+
+    def __init__(
+        self,
+        pools: Iterable[Pool[Any, Any]] = (),
+        resources: Iterable[Resource] = (),
+        *,
+        shards: Sequence[str] | None = None,
+        grace: float | None = None,
+        aging: float | None = None,
+        assumed_duration: float = 10.0,
+        retained: int = 10_000,
+    ) -> None:
+        self._declared = (list(pools), list(resources))
+        self._shard_names = list(shards) if shards is not None else [DEFAULT_SHARD]
+        self._lists_shards = shards is not None
+        if (
+            not self._shard_names
+            or len(set(self._shard_names)) < len(self._shard_names)
+            or len(self._shard_names) > 256
+        ):
+            raise InvalidOption(f"shards={shards!r}: expected 1 to 256 names, each once")
+        self._grace = grace
+        self._gate = (aging, assumed_duration, retained)
+        self._shards: dict[str, Shard] = {}
+        self._pools: dict[str, Pool[Any, Any]] = {}
+        self._resources: dict[str, Resource] = {}
+        self._submitter = Submitter(self._pools, self._shards)
+        self._is_open = False
+
+    # Its life.
+
+    async def __aenter__(self) -> Scheduler:
+        if self._shards:
+            raise SchedulerClosed("a scheduler is started once: make a new one")
+        loop = asyncio.get_running_loop()
+        aging, assumed, retained = self._gate
+        for number, name in enumerate(self._shard_names):
+            machine = _native.Machine(name, number, aging, assumed, retained)
+            self._shards[name] = Shard(name, machine, loop, retained)
+        pools, resources = self._declared
+        for resource in resources:
+            if resource.name in self._resources:
+                raise InvalidResource(f"resource {resource.name!r} is declared twice: expected each name once")
+            self.add_resource(resource)
+        for pool in pools:
+            self.add_pool(pool)
+        self._is_open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.shutdown(self._grace if kind is None else 0.0)
+
+    async def shutdown(self, grace: float | None = None) -> None:
+        """Takes no task any more, lets those that are there end, and comes back when nothing executes.
+
+        After ``grace`` seconds, if given, the rest is cancelled.
+        """
+        self._check_loop()
+        self._is_open = False
+        try:
+            if grace is None or grace > 0:
+                async with asyncio.timeout(grace):
+                    await self._idle()
+        except TimeoutError:
+            pass
+        finally:
+            # Also when this very call was cancelled: nothing may go on unseen.
+            for shard in self._shards.values():
+                shard.cancel_all()
+            await self._idle()
+            for shard in self._shards.values():
+                shard.close()
+
+    async def _idle(self) -> None:
+        # A task of one shard may have been submitted by one of another.
+        while any(shard.live for shard in self._shards.values()):
+            for shard in self._shards.values():
+                await shard.idle()
+
+    def _check_loop(self) -> None:
+        for shard in self._shards.values():
+            return shard.check_loop()
+        raise SchedulerClosed("the scheduler was not started: use `async with scheduler`")
+
+    def _check_open(self) -> None:
+        self._check_loop()
+        if not self._is_open:
+            raise SchedulerClosed("the scheduler was shut down, or is shutting down: it takes no tasks any more")
+
+    # Tasks.
+
+    @overload
+    async def submit(self, payload: P, *, pool: Pool[P, R], **options: Unpack[TaskOptions]) -> Handle[R]: ...
+
+    @overload
+    async def submit(self, payload: Any, *, pool: str | None = ..., **options: Unpack[TaskOptions]) -> Handle[Any]: ...
+
+    async def submit(
+        self, payload: Any, *, pool: Pool[Any, Any] | str | None = None, **options: Unpack[TaskOptions]
+    ) -> Handle[Any]:
+        """Accepts a task (for its options see :class:`mirab.TaskOptions`); it may start at once. Never waits."""
+        self._check_open()
+        return self._submitter.submit(payload, pool, Options(**options) if options else None)
+
+    @overload
+    async def submit_many(
+        self, payloads: Iterable[P], *, pool: Pool[P, R], **options: Unpack[TaskOptions]
+    ) -> list[Handle[R]]: ...
+
+    @overload
+    async def submit_many(
+        self, payloads: Iterable[Any], *, pool: str | None = ..., **options: Unpack[TaskOptions]
+    ) -> list[Handle[Any]]: ...
+
+    async def submit_many(
+        self, payloads: Iterable[Any], *, pool: Pool[Any, Any] | str | None = None, **options: Unpack[TaskOptions]
+    ) -> list[Handle[Any]]:
+        """Accepts a task for each payload, all with the same options (but no ``key``).
+
+        When one is refused, the exception has the handles of those before it as ``accepted``.
+        """
+        self._check_open()
+        return self._submitter.submit_many(payloads, pool, Options(**options) if options else None)
+
+    # Limits, changed while work runs; each change takes effect at once.
+
+    def add_resource(self, resource: Resource) -> None:
+        """Declares a resource."""
+        self.set_resource(resource)
+
+    def set_resource(self, resource: Resource) -> None:
+        """Declares a resource, or gives a declared one another limit."""
+        self._check_loop()
+        name = self._shard_of("resource", resource.name, resource.shard)
+        for shard in self._shards.values():  # the others answer ResourceOnOtherShard
+            now = shard.loop.time()
+            if resource.kind == "semaphore":
+                shard.machine.set_semaphore(now, resource.name, resource.permits, name)
+            else:
+                shard.machine.set_bucket(now, resource.name, (resource.rate, resource.burst), name)
+        self._resources[resource.name] = resource
+        for shard in self._shards.values():
+            shard.pump()
+
+    def set_permits(self, name: str, permits: int) -> None:
+        """Changes a semaphore; 0 pauses it. Lowering takes nothing back."""
+        self.set_resource(replace(self._declared_resource(name, "semaphore"), permits=permits))
+
+    def set_rate(self, name: str, rate: float, burst: int | None = None) -> None:
+        """Changes a token bucket; it keeps its tokens."""
+        resource = self._declared_resource(name, "token_bucket")
+        self.set_resource(replace(resource, rate=rate, burst=resource.burst if burst is None else burst))
+
+    def remove_resource(self, name: str) -> None:
+        """Takes a resource away that nobody holds or waits for."""
+        self._check_loop()
+        for shard in self._shards.values():
+            if self._resources.get(name) is None or self._home_of(self._resources[name].shard) == shard.name:
+                shard.machine.remove_resource(shard.loop.time(), name)
+        self._resources.pop(name, None)
+
+    def add_pool(self, pool: Pool[Any, Any]) -> None:
+        """Adds a pool."""
+        self._check_loop()
+        if pool.name in self._pools:
+            raise InvalidOption(
+                f"pool {pool.name!r} is there already: expected each name once; change it with set_slots"
+            )
+        shard = self._shards[self._shard_of("pool", pool.name, pool.shard)]
+        shard.machine.set_pool(shard.loop.time(), pool.name, pool.slots, pool.max_queued)
+        self._pools[pool.name] = pool
+        shard.pump()
+
+    def remove_pool(self, name: str) -> None:
+        """Takes a pool away in which nothing waits or executes."""
+        shard = self._shard_of_pool(name)
+        shard.machine.remove_pool(shard.loop.time(), name)
+        del self._pools[name]
+        self._submitter.forget()
+
+    def set_slots(self, name: str, slots: int) -> None:
+        """Changes how many attempts of a pool execute at once; 0 pauses it. What executes goes on."""
+        shard = self._shard_of_pool(name)
+        shard.machine.set_pool(shard.loop.time(), name, slots, self._pools[name].max_queued)
+        self._pools[name].slots = slots
+        shard.pump()
+
+    # Watching.
+
+    def events(self, limit: int = 1_000) -> EventStream:
+        """What happens to tasks from now on, as an async iterator that ends with the scheduler.
+
+        A reader that is more than ``limit`` events behind loses the oldest, and is told how many by a
+        :class:`mirab.Lagged`.
+        """
+        self._check_loop()
+        if limit < 1:
+            raise InvalidOption(f"limit={limit!r}: expected at least 1")
+        stream = EventStream(limit, self._leave)
+        for shard in self._shards.values():
+            shard.watch(stream)
+        return stream
+
+    def _leave(self, stream: EventStream) -> None:
+        for shard in self._shards.values():
+            shard.leave(stream)
+
+    def snapshot(self) -> Snapshot:
+        """What waits, executes and is used, the shards added up."""
+        self._check_loop()
+        for shard in self._shards.values():
+            shard.look()
+        return Snapshot.read(shard.machine.snapshot() for shard in self._shards.values())
+
+    # Names.
+
+    def _home_of(self, shard: str | None) -> str:
+        return DEFAULT_SHARD if shard is None else shard
+
+    def _shard_of(self, what: str, name: str, shard: str | None) -> str:
+        listed = ", ".join(map(repr, self._shard_names))
+        if shard is None and self._lists_shards:
+            raise InvalidOption(f"{what} {name!r} names no shard: expected shard= one of {listed}")
+        home = self._home_of(shard)
+        if home not in self._shards:
+            raise InvalidOption(f"{what} {name!r}: there is no shard {home!r}, expected one of {listed}")
+        return home
+
+    def _shard_of_pool(self, name: str) -> Shard:
+        self._check_loop()
+        if name not in self._pools:
+            raise UnknownPool(f"there is no pool named {name!r}, expected one of {', '.join(self._pools) or 'none'}")
+        return self._shards[self._home_of(self._pools[name].shard)]
+
+    def _declared_resource(self, name: str, kind: str) -> Resource:
+        self._check_loop()
+        resource = self._resources.get(name)
+        if resource is None:
+            raise UnknownResource(f"no resource named {name!r} is declared: add it with add_resource")
+        if resource.kind != kind:
+            raise InvalidResource(f"resource {name!r} is a {resource.kind}, expected a {kind}: use set_resource")
+        return resource

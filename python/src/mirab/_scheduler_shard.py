@@ -1,0 +1,280 @@
+"""The host of one shard: it gives the event loop's time to the machine, and carries its effects out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import math
+from collections import OrderedDict
+from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from typing import Any
+from weakref import WeakSet
+
+from mirab import _native
+from mirab._scheduler_events import Event, EventStream
+from mirab._scheduler_pool import Pool
+from mirab._scheduler_task import Context, Handle, described
+from mirab._scheduler_views import Explanation, Status
+from mirab.errors import Permanent, Retryable, SchedulerClosed, UnknownTask
+
+# The gate says how many threads there are; this only must not be fewer than it allows.
+MOST_THREADS = 1 << 16
+START, STOP = 0, 1
+
+
+class Shard:
+    """Tasks of one shard. Everything here is called on the event loop's thread."""
+
+    def __init__(self, name: str, machine: _native.Machine, loop: asyncio.AbstractEventLoop, retained: int) -> None:
+        self.name = name
+        self.machine = machine
+        self.loop = loop
+        self.is_closed = False
+        self.live: dict[int, Handle[Any]] = {}
+        self.streams: WeakSet[EventStream] = WeakSet()
+        self._retained = retained
+        self._keyed: OrderedDict[int, Handle[Any]] = OrderedDict()
+        # A loop with its own clock has its own dice too, so that a test is the same every time.
+        self._random: Random = getattr(loop, "random", None) or Random()
+        self._threads: ThreadPoolExecutor | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed = math.inf
+        self._pumping = False
+        self._idle: asyncio.Future[None] | None = None
+
+    def check_loop(self) -> None:
+        """Raises unless this is the scheduler's own event loop and thread."""
+        try:
+            running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self.loop:
+            return
+        if self.loop.is_closed():
+            raise SchedulerClosed("the event loop of this scheduler is gone: make a new scheduler in the running one")
+        raise RuntimeError(
+            "a scheduler belongs to the event loop that it was started in: from another thread, use "
+            "asyncio.run_coroutine_threadsafe with that loop"
+        )
+
+    # Tasks come and are changed.
+
+    def accept(self, handle: Handle[Any], spec: _native.Spec, priority: int) -> None:
+        """Submits a task that needs nothing but what its spec says. Effects are left to :meth:`pump`."""
+        handle.id = task_id = self.machine.submit(self.loop.time(), spec, priority)
+        self.live[task_id] = handle
+
+    def accept_with(
+        self,
+        handle: Handle[Any],
+        spec: _native.Spec,
+        priority: int,
+        times: tuple[float | None, float | None],
+        after: list[tuple[int, str]],
+    ) -> Handle[Any]:
+        """The same with all that a task can have; gives the handle of an earlier one with the same key."""
+        stamped = (self.loop.time(), *times)
+        handle.id, is_new = self.machine.submit_with(stamped, spec, priority, handle._key, after)
+        if not is_new:
+            return self.live.get(handle.id) or self._keyed[handle.id]
+        self.live[handle.id] = handle
+        return handle
+
+    def cancel(self, task_id: int) -> bool:
+        self.check_loop()
+        done = self.machine.cancel(self.loop.time(), task_id)
+        self.pump()
+        return done
+
+    def reprioritise(self, task_id: int, priority: int) -> bool:
+        self.check_loop()
+        done = self.machine.reprioritise(self.loop.time(), task_id, priority)
+        self.pump()
+        return done
+
+    def settle(self, task_id: int, fence: int, resource: str, actual: int) -> None:
+        self.machine.settle(self.loop.time(), task_id, fence, resource, actual)
+        self.pump()
+
+    def cooldown(self, resource: str, seconds: float) -> None:
+        self.machine.cooldown(self.loop.time(), resource, seconds)
+        self.pump()
+
+    def status(self, task_id: int) -> Status:
+        text = self.machine.status(task_id)
+        if text is None:
+            raise UnknownTask(f"task {task_id} ended so long ago that it is not remembered: raise `retained`")
+        return Status.read(text)
+
+    def explain(self, task_id: int) -> Explanation | None:
+        self.look()
+        text = self.machine.explain(task_id)
+        return Explanation.read(text) if text is not None else None
+
+    def look(self) -> None:
+        """Lets the machine know what time it is: what it tells of token buckets is as of then."""
+        self.machine.handle_timeout(self.loop.time())
+        self.pump()
+
+    # Effects.
+
+    def pump(self) -> None:
+        """Carries out what the machine has decided, and sets the timer."""
+        if self._pumping:  # the outer call goes on until nothing is left
+            return
+        self._pumping = True
+        machine = self.machine
+        try:
+            while (effects := machine.poll()) is not None:
+                for effect in effects:
+                    if effect[0] == START:
+                        self._start(*effect[1:])
+                    elif effect[0] == STOP:
+                        self._stop(effect[1])
+                    else:
+                        self._end(*effect[1:])
+        finally:
+            self._pumping = False
+        if self.streams:
+            self.tell()
+        at = machine.timeout()
+        if at is not None and at < self._armed:
+            self._arm(at)
+
+    def _start(self, task_id: int, fence: int, attempt: int, deadline: float | None) -> None:
+        handle = self.live[task_id]
+        context = handle._attempt = Context(handle, fence, attempt, deadline)
+        pool = handle._pool
+        runner: asyncio.Future[Any]
+        try:
+            if pool.is_async:
+                runner = self.loop.create_task(pool.executor(context, handle._payload))
+            else:
+                runner = self._start_thread(pool, context, handle._payload)
+        except BaseException as error:
+            runner = self.loop.create_future()
+            runner.set_exception(error)
+        context._runner = runner
+        runner.add_done_callback(context._done)
+
+    def _start_thread(self, pool: Pool[Any, Any], context: Context, payload: Any) -> asyncio.Future[Any]:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix=f"mirab-{self.name}")
+        variables = contextvars.copy_context()
+        return self.loop.run_in_executor(self._threads, variables.run, _call_plain, pool, context, payload)
+
+    def _stop(self, task_id: int) -> None:
+        context = self.live[task_id]._attempt
+        if context is None or context._runner is None:
+            return
+        context.cancelled = True
+        if context._handle._pool.is_async:
+            context._runner.cancel()
+
+    def body_ended(self, context: Context, runner: asyncio.Future[Any]) -> None:
+        """Tells the machine how an attempt ended, whatever it was."""
+        machine, handle, now = self.machine, context._handle, self.loop.time()
+        task_id, fence = context.task_id, context._fence
+        handle._attempt = context._runner = None
+        if runner.cancelled():
+            handle._value = asyncio.CancelledError()
+            machine.stopped(now, task_id, fence, self._random.getrandbits(64))
+        elif (error := runner.exception()) is not None:
+            handle._value = error
+            again = (
+                -1.0 if isinstance(error, Permanent) else error.retry_after if isinstance(error, Retryable) else None
+            )
+            machine.failed(now, task_id, fence, described(error), again, self._random.getrandbits(64))
+        else:
+            handle._value = runner.result()
+            machine.completed(now, task_id, fence)
+        self.pump()
+
+    def _end(self, task_id: int, end: str, message: str | None, timed_out: bool) -> None:
+        handle = self.live.pop(task_id)
+        if handle._key is not None:
+            self._keyed[task_id] = handle
+            if len(self._keyed) > self._retained:
+                self._keyed.popitem(last=False)
+        if end == "Failed" and handle._value is None:
+            handle._value = message
+        handle._ended(end, message, timed_out)
+        if not self.live and self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    # Time.
+
+    def _arm(self, at: float) -> None:
+        # One timer at a time. When what it was for has gone, it looks once and is set anew: cheaper than to set it at
+        # every change.
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed = at
+        self._timer = self.loop.call_at(at, self._due)
+
+    def _due(self) -> None:
+        # A loop may call within the resolution of its clock before the instant: it has come all the same.
+        at, self._timer, self._armed = self._armed, None, math.inf
+        self.machine.handle_timeout(max(at, self.loop.time()))
+        self.pump()
+
+    # Watching.
+
+    def watch(self, stream: EventStream) -> None:
+        self.streams.add(stream)
+        self.machine.watch(True)
+
+    def leave(self, stream: EventStream) -> None:
+        self.streams.discard(stream)
+        if not self.streams:
+            self.machine.watch(False)
+
+    def tell(self) -> None:
+        """Hands on what has happened."""
+        for told in self.machine.events():
+            event = Event(*told)
+            for stream in self.streams:
+                stream.put(event)
+
+    # The end.
+
+    async def idle(self) -> None:
+        """Waits until no task is live."""
+        while self.live:
+            self._idle = self.loop.create_future()
+            await self._idle
+
+    def cancel_all(self) -> None:
+        """Ends what waits and asks what executes to stop."""
+        now = self.loop.time()
+        for task_id in list(self.live):
+            self.machine.cancel(now, task_id)
+        self.pump()
+
+    def close(self) -> None:
+        """Leaves nothing behind: no timer, no thread, no reader that waits."""
+        self.is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._threads is not None:
+            self._threads.shutdown(wait=True)
+        for stream in list(self.streams):
+            stream.finish()
+
+
+def _call_plain(pool: Pool[Any, Any], context: Context, payload: Any) -> Any:
+    """Runs in a thread."""
+    try:
+        result = pool.executor(context, payload)
+    except StopIteration as error:  # no future can carry it
+        raise RuntimeError(f"the executor of pool {pool.name!r} raised StopIteration") from error
+    if isinstance(result, Awaitable):
+        if asyncio.iscoroutine(result):
+            result.close()
+        raise TypeError(
+            f"the executor of pool {pool.name!r} gave an awaitable, but is no async function: "
+            "define it with `async def`, so that it executes on the event loop"
+        )
+    return result
