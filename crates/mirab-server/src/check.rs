@@ -2,8 +2,8 @@
 use crate::config::{ConfigFile, Declarations, Role};
 use crate::discovery::discover;
 use crate::loaded::absolute;
-use crate::near::did_you_mean;
 use crate::serve_error::ServeError;
+use mirab_config::did_you_mean;
 use mirab_core::{Gate, Limit, ResourceConfig, Template, Time, check_requested, is_template, tag_limit};
 use mirab_wire::{Discovery, Needs};
 use std::path::{Path, PathBuf};

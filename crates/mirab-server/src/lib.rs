@@ -19,7 +19,6 @@ mod host_tests;
 mod limits;
 mod loaded;
 mod log_file;
-mod near;
 mod params;
 mod polls;
 mod process;

@@ -1,5 +1,5 @@
 //! Parameters of a run against the signature of its flow.
-use crate::near::did_you_mean;
+use mirab_config::did_you_mean;
 use mirab_wire::{FoundFlow, Param};
 use serde_json::{Map, Value};
 

@@ -47,7 +47,7 @@ slots = 16
     );
     assert_eq!((file.max_engines.unwrap().0, file.engines_per_cpu), (1, Some(2)));
     assert_eq!((file.aging, file.assumed_duration), (Some(600_000_000_000), Some(10_000_000_000)));
-    assert_eq!((file.pools[0].name.as_str(), file.pools[0].slots, file.pools[0].place.line), ("llm", 16, 22));
+    assert_eq!((file.pools[0].name.as_str(), file.pools[0].slots, file.pools[0].place.line), ("llm", Some(16), 22));
     let declared: Vec<ResourceConfig> = file.resources.iter().map(|resource| resource.config.clone()).collect();
     let wanted = [
         ResourceConfig::semaphore("db", 4),

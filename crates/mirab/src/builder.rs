@@ -11,8 +11,10 @@ use crate::shard::Shard;
 use crate::store::{self, Cells, Journal};
 use crate::virtual_clock::VirtualClock;
 use crate::{paused, runtimes, timer};
+use mirab_config::{ConfigError, ConfigFile, Role};
 use mirab_core::{DEFAULT_SHARD, GateOptions, Refusal, ResourceConfig, Time};
 use mirab_flow::scheduler::{Limits, MachineOptions, StoredTasks, TaskMachine};
+use std::path::Path;
 #[cfg(feature = "sqlite")]
 use std::sync::Mutex;
 use std::sync::{Arc, RwLock};
@@ -48,6 +50,7 @@ mod sealed {
 #[must_use = "a scheduler is there once it is started"]
 pub struct SchedulerBuilder {
     is_paused: bool,
+    config: Option<Result<ConfigFile, ConfigError>>,
     resources: Vec<Result<ResourceConfig, Error>>,
     pools: Vec<Pool>,
     shards: Vec<String>,
@@ -66,6 +69,7 @@ impl SchedulerBuilder {
     pub(crate) fn new(is_paused: bool) -> Self {
         Self {
             is_paused,
+            config: None,
             resources: Vec::new(),
             pools: Vec::new(),
             shards: Vec::new(),
@@ -81,6 +85,13 @@ impl SchedulerBuilder {
     /// Declares a resource or pattern: `ResourceConfig::semaphore("gpu", 4)`, `ResourceConfig::token_bucket("api", 50.0, 100)`.
     pub fn resource(mut self, resource: impl IntoResource) -> Self {
         self.resources.push(resource.into_resource());
+        self
+    }
+
+    /// Reads a `mirab.toml`: its `[resources]`, `[gate]`, and the options of `[pools.NAME]` for the pools of those names, which count above what the
+    /// program says.
+    pub fn config(mut self, path: impl AsRef<Path>) -> Self {
+        self.config = Some(ConfigFile::read_file(path.as_ref(), Role::Embedded));
         self
     }
 
@@ -142,8 +153,9 @@ impl SchedulerBuilder {
     ///
     /// # Errors
     /// `InvalidResource` for a resource or pool that cannot be, `InvalidOption` when names are given twice, a shard is not listed, or there is no
-    /// runtime.
+    /// runtime; `InvalidConfig` for a file that cannot be used.
     pub fn start(mut self) -> Result<Scheduler, Error> {
+        self.take_config()?;
         let runtime = self.find_runtime()?;
         let names = self.shard_names()?;
         let directory = self.directory(&names)?;
@@ -194,6 +206,27 @@ impl SchedulerBuilder {
                 _alive: alive,
             }),
         })
+    }
+
+    fn take_config(&mut self) -> Result<(), Error> {
+        let Some(file) = self.config.take().transpose()? else { return Ok(()) };
+        self.gate.aging = file.aging.or(self.gate.aging);
+        self.gate.assumed_duration = file.assumed_duration.unwrap_or(self.gate.assumed_duration);
+        self.resources.extend(file.resources.into_iter().map(|declared| Ok(declared.config)));
+        for declared in file.pools {
+            let Some(pool) = self.pools.iter_mut().find(|pool| pool.spec.name == declared.name) else {
+                let message = format!(
+                    "pool {:?} has no executor: add a pool of that name in the program, or remove it here",
+                    declared.name
+                );
+                return Err(ConfigError::at(declared.place, message).into());
+            };
+            pool.spec.slots = declared.slots.unwrap_or(pool.spec.slots);
+            pool.spec.max_queued = declared.max_queued.or(pool.spec.max_queued);
+            pool.priority = declared.priority.unwrap_or(pool.priority);
+            pool.shard = declared.shard.or(pool.shard.take());
+        }
+        Ok(())
     }
 
     fn find_runtime(&mut self) -> Result<runtime::Handle, Error> {

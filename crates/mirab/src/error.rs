@@ -33,6 +33,9 @@ pub enum Error {
         /// What its executor returns.
         given: &'static str,
     },
+    /// A `mirab.toml` cannot be used; says where and why.
+    #[error(transparent)]
+    InvalidConfig(#[from] mirab_config::ConfigError),
     /// An option makes no sense; says which, and what to do.
     #[error("{0}")]
     InvalidOption(String),
@@ -54,6 +57,7 @@ impl Error {
             Error::WrongPayload { .. } | Error::WrongResult { .. } => "WrongType",
             #[cfg(feature = "sqlite")]
             Error::Store(error) => error.code(),
+            Error::InvalidConfig(_) => "InvalidConfig",
             Error::InvalidOption(_) => "InvalidOption",
             Error::Refused(refused) => refused.code(),
         }

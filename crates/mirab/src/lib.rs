@@ -2,6 +2,8 @@
 //! priorities, retries, deadlines. On tokio; see [`Scheduler`] for how it looks.
 //!
 //! Every decision is made by the sans-IO machine of `mirab-flow`; this crate gives it a clock, executes what it starts, and tells who waits.
+//!
+//! The guide, with an example of each kind of limit, is `docs/guide/rust.md`.
 mod attempt;
 mod builder;
 mod cell;
@@ -27,6 +29,11 @@ mod task;
 mod timer;
 mod value;
 mod virtual_clock;
+
+/// The examples of the guide run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rust.md")]
+struct Guide;
 
 pub use builder::{IntoResource, SchedulerBuilder};
 pub use clock::When;

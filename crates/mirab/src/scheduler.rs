@@ -6,6 +6,7 @@ use crate::directory::{Directory, Listed};
 use crate::error::Error;
 use crate::events::{Events, Sender};
 use crate::handle::Handle;
+use crate::pool::Pool;
 use crate::shard::{Shard, State};
 use crate::task::Task;
 use crate::value::{Payload, TypeOf};
@@ -13,6 +14,7 @@ use mirab_core::Time;
 use mirab_flow::scheduler::{Admission, MachineSnapshot, TaskId, TaskSpec, TaskStatus};
 use std::any::TypeId;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -92,6 +94,14 @@ impl Scheduler {
     /// ```
     pub fn paused() -> SchedulerBuilder {
         SchedulerBuilder::new(true)
+    }
+
+    /// Starts a scheduler as a `mirab.toml` says, with the executors of its pools; see [`SchedulerBuilder::config`].
+    ///
+    /// # Errors
+    /// `InvalidConfig` for a file that cannot be used, and what [`SchedulerBuilder::start`] says.
+    pub fn from_config(path: impl AsRef<Path>, pools: impl IntoIterator<Item = Pool>) -> Result<Self, Error> {
+        pools.into_iter().fold(Self::builder().config(path), SchedulerBuilder::pool).start()
     }
 
     /// Accepts a task; it may start at once. The handle gives what the pool's executor returns; a `Handle<()>` serves for any.

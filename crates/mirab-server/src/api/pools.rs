@@ -24,7 +24,7 @@ pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<Vec<wire::Poo
     let engines = app.host.query(|orchestrator, _| orchestrator.gate().resource(mirab_flow::DEFAULT_POOL)).await?;
     let mut pools: Vec<wire::Pool> = crate::catalog::read(&app.catalog)
         .pools()
-        .map(|pool| wire::Pool { name: pool.name.clone(), slots: pool.slots, used: 0, waiting: 0 })
+        .map(|pool| wire::Pool { name: pool.name.clone(), slots: pool.slots.unwrap_or_default(), used: 0, waiting: 0 })
         .collect();
     pools.extend(engines.map(|pool| wire::Pool {
         name: POOL.into(),

@@ -1,5 +1,5 @@
 //! Changes one entry of `[resources]` in the text of a `mirab.toml`: everything else stays as its author wrote it.
-use super::error::ConfigError;
+use super::ConfigError;
 use mirab_core::{DEFAULT_SHARD, Limit, ResourceConfig, check_declared};
 use std::io::Write;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Declarations of several files brought together.
-use super::error::ConfigError;
-use super::file::ConfigFile;
-use super::resources::DeclaredResource;
+use super::ConfigError;
+use super::ConfigFile;
+use super::DeclaredResource;
 use mirab_core::{Limit, ResourceConfig};
 use std::collections::BTreeMap;
 

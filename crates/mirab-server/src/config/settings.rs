@@ -1,6 +1,6 @@
 //! Settings by precedence: flag, environment, file, default.
-use super::error::ConfigError;
-use super::file::ConfigFile;
+use super::ConfigError;
+use super::ConfigFile;
 
 const DEFAULT_HOST: &str = "127.0.0.1";
 const DEFAULT_PORT: u16 = 4747;

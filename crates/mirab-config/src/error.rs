@@ -37,11 +37,15 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(super) fn at(place: Place, message: impl Into<String>) -> Self {
+    /// Something is wrong at a place.
+    #[must_use]
+    pub fn at(place: Place, message: impl Into<String>) -> Self {
         Self { place: Some(place), message: message.into() }
     }
 
-    pub(super) fn of(message: impl Into<String>) -> Self {
+    /// Something is wrong that stands in no file.
+    #[must_use]
+    pub fn of(message: impl Into<String>) -> Self {
         Self { place: None, message: message.into() }
     }
 }
@@ -59,7 +63,7 @@ impl std::error::Error for ConfigError {}
 
 /// The text of a file, to tell places in it.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(crate) struct Source<'a> {
     pub label: &'a str,
     pub text: &'a str,
     /// Where its lines begin: counting them anew for each place would read a long file as often as it has names.
@@ -67,7 +71,7 @@ pub(super) struct Source<'a> {
 }
 
 /// Where the lines of a text begin.
-pub(super) fn lines_of(text: &str) -> Vec<usize> {
+pub(crate) fn lines_of(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 

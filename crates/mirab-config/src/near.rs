@@ -14,7 +14,8 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>, limi
 }
 
 /// A hint to append to an error, empty when nothing is near.
-pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(name, known, 3).as_slice() {
         [] => String::new(),
         near => format!("; did you mean {}?", near.join(" or ")),

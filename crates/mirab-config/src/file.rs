@@ -1,7 +1,7 @@
 //! One `mirab.toml`.
-use super::error::{ConfigError, Place, Source, lines_of};
-use super::resources::{self, DeclaredResource};
-use super::section::Section;
+use crate::error::{ConfigError, Place, Source, lines_of};
+use crate::resources::{self, DeclaredResource};
+use crate::section::Section;
 use std::path::Path;
 use toml_edit::{Document, TableLike};
 
@@ -19,6 +19,8 @@ pub enum Role {
     Implicit,
     /// The home: resources only.
     Home,
+    /// The file of an embedded scheduler: `[gate]`, `[resources]`, and pools with all their options. What is said to a server is passed over.
+    Embedded,
 }
 
 /// A pool and where it was declared.
@@ -26,8 +28,14 @@ pub enum Role {
 pub struct DeclaredPool {
     /// Its name.
     pub name: String,
-    /// How many at once.
-    pub slots: u64,
+    /// How many at once; only an embedded scheduler's pool may leave it to the program.
+    pub slots: Option<u64>,
+    /// How many may wait; of an embedded scheduler only, as what follows.
+    pub max_queued: Option<u64>,
+    /// Priority of its tasks that say none.
+    pub priority: Option<i32>,
+    /// Its shard.
+    pub shard: Option<String>,
     /// Where.
     pub place: Place,
 }
@@ -63,8 +71,22 @@ impl ConfigFile {
     pub fn read(dir: &Path, role: Role) -> Result<Self, ConfigError> {
         let path = dir.join(FILE_NAME);
         match std::fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&path.to_string_lossy(), &text, role),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            read => Self::of(&path, read, role),
+        }
+    }
+
+    /// Reads a file that has to be there.
+    ///
+    /// # Errors
+    /// When it cannot be read or something in it is wrong.
+    pub fn read_file(path: &Path, role: Role) -> Result<Self, ConfigError> {
+        Self::of(path, std::fs::read_to_string(path), role)
+    }
+
+    fn of(path: &Path, read: std::io::Result<String>, role: Role) -> Result<Self, ConfigError> {
+        match read {
+            Ok(text) => Self::parse(&path.to_string_lossy(), &text, role),
             Err(error) => Err(ConfigError::of(format!("{} cannot be read: {error}", path.display()))),
         }
     }
@@ -85,12 +107,14 @@ impl ConfigFile {
         root.check_keys(&["server", "gate", "resources", "pools"])?;
         let mut file = Self::default();
         check_role(&root, role)?;
-        file.read_server(&root, role)?;
+        if role != Role::Embedded {
+            file.read_server(&root, role)?;
+        }
         file.read_gate(&root)?;
         if let Some(section) = Section::under(&root, "resources", "[resources]")? {
             file.resources = resources::read(&section)?;
         }
-        file.read_pools(&root)?;
+        file.read_pools(&root, role)?;
         Ok(file)
     }
 
@@ -120,10 +144,10 @@ impl ConfigFile {
         Ok(())
     }
 
-    fn read_pools(&mut self, root: &Section<'_>) -> Result<(), ConfigError> {
+    fn read_pools(&mut self, root: &Section<'_>, role: Role) -> Result<(), ConfigError> {
         let Some(pools) = Section::under(root, "pools", "[pools.NAME]")? else { return Ok(()) };
         for (name, _) in pools.table.iter() {
-            let pool = read_pool(&pools, name)?;
+            let pool = read_pool(&pools, name, role)?;
             if let Some(first) = self.pools.iter().find(|other| other.name == pool.name) {
                 let message =
                     format!("pool {:?} is declared twice, first at {}: keep one of them", pool.name, first.place);
@@ -136,7 +160,10 @@ impl ConfigFile {
 }
 
 /// A project's name stands before a `/` in the names of its flows.
-pub(crate) fn check_project(name: &str) -> Result<(), String> {
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check_project(name: &str) -> Result<(), String> {
     let odd = |c: char| c == '/' || c.is_control();
     if name.trim().is_empty() || name.trim() != name || name.contains(odd) || name.chars().count() > 100 {
         return Err(format!(
@@ -146,10 +173,10 @@ pub(crate) fn check_project(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn read_pool(pools: &Section<'_>, key: &str) -> Result<DeclaredPool, ConfigError> {
+fn read_pool(pools: &Section<'_>, key: &str, role: Role) -> Result<DeclaredPool, ConfigError> {
     let Some(pool) = Section::under(pools, key, &format!("[pools.{key}]"))? else { unreachable!("the key is there") };
     let name = mirab_core::check_declared(key).map_err(|refusal| pools.error(key, refusal.to_string()))?;
-    if name == "default" {
+    if name == "default" && role != Role::Embedded {
         let message = "pool \"default\" has as many slots as there are engines: set max_engines under [server] instead";
         return Err(pools.error(key, message.into()));
     }
@@ -158,15 +185,21 @@ fn read_pool(pools: &Section<'_>, key: &str) -> Result<DeclaredPool, ConfigError
             pools.error(key, format!("pool {name:?} has a \"*\", expected a plain name: pools know no patterns"))
         );
     }
-    pool.check_keys(&["slots"])?;
+    let is_embedded = role == Role::Embedded;
+    let known: &[&str] = if is_embedded { &["slots", "max_queued", "priority", "shard"] } else { &["slots"] };
+    pool.check_keys(known)?;
     let slots = pool.whole("slots", 0..=u64::MAX)?;
-    let slots = slots.ok_or_else(|| pools.error(key, format!("pool {name:?} lacks slots, such as slots = 16")))?;
-    Ok(DeclaredPool { name, slots, place: pools.place(key) })
+    if slots.is_none() && !is_embedded {
+        return Err(pools.error(key, format!("pool {name:?} lacks slots, such as slots = 16")));
+    }
+    let (max_queued, priority) = (pool.whole("max_queued", 0..=u64::MAX)?, pool.priority("priority")?);
+    let (shard, place) = (pool.string("shard")?, pools.place(key));
+    Ok(DeclaredPool { name, slots, max_queued, priority, shard, place })
 }
 
 fn check_role(root: &Section<'_>, role: Role) -> Result<(), ConfigError> {
     let refused: &[&str] = match role {
-        Role::First | Role::Implicit => &[],
+        Role::First | Role::Implicit | Role::Embedded => &[],
         Role::Further => &["gate", "pools"],
         Role::Home => &["server", "gate", "pools"],
     };

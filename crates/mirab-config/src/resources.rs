@@ -1,6 +1,6 @@
 //! `[resources]` in all its forms.
-use super::error::{ConfigError, Place};
-use super::section::{Section, kind_of};
+use crate::error::{ConfigError, Place};
+use crate::section::{Section, kind_of};
 use mirab_core::{ResourceConfig, check_declared};
 use std::collections::BTreeMap;
 use toml_edit::Item;
@@ -15,7 +15,7 @@ pub struct DeclaredResource {
 }
 
 /// All of a file's `[resources]`; doubled names are errors even where TOML would take them for different keys.
-pub(super) fn read(section: &Section<'_>) -> Result<Vec<DeclaredResource>, ConfigError> {
+pub(crate) fn read(section: &Section<'_>) -> Result<Vec<DeclaredResource>, ConfigError> {
     let mut declared: Vec<DeclaredResource> = Vec::new();
     let mut first_of: BTreeMap<String, usize> = BTreeMap::new();
     for (key, item) in section.table.iter() {

@@ -1,10 +1,10 @@
 //! Reads values of a table by kind, with errors that name the place.
-use super::error::{ConfigError, Place, Source};
+use crate::error::{ConfigError, Place, Source};
 use std::ops::RangeInclusive;
 use toml_edit::{Item, TableLike};
 
 /// A table of a file.
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     pub source: Source<'a>,
     pub table: &'a dyn TableLike,
     /// As a person would name it, such as `[server]`.
@@ -64,6 +64,15 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A priority: a whole number, below zero too.
+    pub fn priority(&self, key: &str) -> Result<Option<i32>, ConfigError> {
+        let Some(item) = self.table.get(key) else { return Ok(None) };
+        let expected = "a whole number of 32 bits, such as 5 or -1";
+        let Some(number) = item.as_integer() else { return Err(self.wrong_kind(key, item, expected)) };
+        let wrong = |_| self.error(key, format!("{key} is {number}, expected {expected}"));
+        i32::try_from(number).map(Some).map_err(wrong)
+    }
+
     /// A number with or without decimals.
     pub fn decimal(&self, key: &str) -> Result<Option<f64>, ConfigError> {
         let Some(item) = self.table.get(key) else { return Ok(None) };
@@ -92,7 +101,7 @@ impl<'a> Section<'a> {
 }
 
 /// What a value is, in words for an error.
-pub(super) fn kind_of(item: &Item) -> String {
+pub(crate) fn kind_of(item: &Item) -> String {
     match item.type_name() {
         "string" => format!("the text {:?}", item.as_str().unwrap_or_default()),
         "integer" => item.as_integer().map_or_else(|| "a whole number".into(), |number| format!("the number {number}")),
