@@ -15,9 +15,7 @@ use mirab_config::{ConfigError, ConfigFile, Role};
 use mirab_core::{DEFAULT_SHARD, GateOptions, Refusal, ResourceConfig, Time};
 use mirab_flow::scheduler::{Limits, MachineOptions, StoredTasks, TaskMachine};
 use std::path::Path;
-#[cfg(feature = "sqlite")]
-use std::sync::Mutex;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 use tokio::runtime;
 use tokio::sync::watch;
@@ -198,7 +196,7 @@ impl SchedulerBuilder {
                 clock,
                 shards,
                 directory,
-                events,
+                events: Mutex::new(Some(events)),
                 #[cfg(feature = "sqlite")]
                 is_stored: writer.is_some(),
                 #[cfg(feature = "sqlite")]

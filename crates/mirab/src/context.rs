@@ -3,6 +3,7 @@ use crate::cell::TaskCell;
 use crate::clock::nanos;
 use crate::error::Error;
 use crate::shard::Shard;
+use mirab_core::Refusal;
 use mirab_flow::scheduler::{TaskId, TaskStart};
 use std::fmt;
 use std::sync::Arc;
@@ -45,10 +46,17 @@ impl Context {
         self.task.key.as_deref()
     }
 
+    /// Time since the scheduler's start, on its clock.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        let clock = &self.shard.clock;
+        Duration::from_nanos(clock.now().since(clock.start()))
+    }
+
     /// When the attempt is stopped for its timeout, since the scheduler's start.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
-        self.start.deadline.map(|at| Duration::from_nanos(at.0))
+        self.start.deadline.map(|at| Duration::from_nanos(at.since(self.shard.clock.start())))
     }
 
     /// How long the attempt may still run; `None` without a timeout.
@@ -67,10 +75,13 @@ impl Context {
     /// Tells a token bucket what the call has cost in truth: the difference to what the task took is given back, or owed.
     ///
     /// # Errors
-    /// `InvalidResource` for a name of which the task took no tokens; `InvalidClaim` once the attempt has ended.
+    /// `InvalidResource` for a name of which the task took no tokens; `StaleLease` once the attempt has ended.
     pub fn settle(&self, resource: &str, actual: u64) -> Result<(), Error> {
-        self.shard
-            .step(|state, now| Ok(state.machine.settle(now, self.start.id, self.start.fence, resource, actual)?))
+        let (id, fence) = (self.start.id, self.start.fence);
+        self.shard.step(|state, now| match state.machine.settle(now, id, fence, resource, actual) {
+            Err(Refusal::InvalidClaim { .. }) => Err(Error::StaleLease { id, attempt: self.start.attempt }),
+            settled => Ok(settled?),
+        })
     }
 
     /// The far side asked for a pause: nothing that needs this bucket starts within it.

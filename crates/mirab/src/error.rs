@@ -33,6 +33,14 @@ pub enum Error {
         /// What its executor returns.
         given: &'static str,
     },
+    /// The attempt that says so has ended.
+    #[error("attempt {attempt} of task {} has ended and holds nothing any more: settle before the executor returns", id.0)]
+    StaleLease {
+        /// The task.
+        id: TaskId,
+        /// The attempt.
+        attempt: u32,
+    },
     /// A `mirab.toml` cannot be used; says where and why.
     #[error(transparent)]
     InvalidConfig(#[from] mirab_config::ConfigError),
@@ -57,6 +65,7 @@ impl Error {
             Error::WrongPayload { .. } | Error::WrongResult { .. } => "WrongType",
             #[cfg(feature = "sqlite")]
             Error::Store(error) => error.code(),
+            Error::StaleLease { .. } => "StaleLease",
             Error::InvalidConfig(_) => "InvalidConfig",
             Error::InvalidOption(_) => "InvalidOption",
             Error::Refused(refused) => refused.code(),

@@ -1,4 +1,5 @@
 //! What happens, told to who watches: bounded, and a reader that lags is told how much it missed.
+use mirab_core::Time;
 use mirab_flow::scheduler::{TaskEvent, TaskId, What};
 use std::time::Duration;
 use tokio::sync::broadcast;
@@ -22,13 +23,19 @@ pub enum Event {
 
 /// Events from now on, of all shards. Those of one task come in order.
 #[derive(Debug)]
-pub struct Events(broadcast::Receiver<TaskEvent>);
+pub struct Events {
+    events: broadcast::Receiver<TaskEvent>,
+    /// What time it was when the scheduler started.
+    start: Time,
+}
 
 impl Events {
-    /// The next event; `None` once the scheduler has gone.
+    /// The next event; `None` once the scheduler was shut down or dropped, its last task has ended, and all of it is told.
     pub async fn next(&mut self) -> Option<Event> {
-        match self.0.recv().await {
-            Ok(TaskEvent { at, id, what }) => Some(Event::Task { at: Duration::from_nanos(at.0), id, what }),
+        match self.events.recv().await {
+            Ok(TaskEvent { at, id, what }) => {
+                Some(Event::Task { at: Duration::from_nanos(at.since(self.start)), id, what })
+            }
             Err(RecvError::Lagged(missed)) => Some(Event::Missed(missed)),
             Err(RecvError::Closed) => None,
         }
@@ -44,8 +51,8 @@ impl Sender {
         Self(broadcast::Sender::new(capacity))
     }
 
-    pub fn subscribe(&self) -> Events {
-        Events(self.0.subscribe())
+    pub fn subscribe(&self, start: Time) -> Events {
+        Events { events: self.0.subscribe(), start }
     }
 
     pub fn send(&self, event: TaskEvent) {

@@ -58,7 +58,8 @@ impl<T: 'static> Handle<T> {
         self.shard.look(|state| state.machine.status(self.task.id))
     }
 
-    /// Why it waits in line; `None` when it does not. Instants are nanoseconds since the scheduler's start.
+    /// Why it waits in line; `None` when it does not. Instants are nanoseconds since the scheduler's start; with a store,
+    /// since the Unix epoch.
     #[must_use]
     pub fn explain(&self) -> Option<Explanation> {
         self.shard.ask(|machine| machine.explain(self.task.id))

@@ -74,7 +74,8 @@ impl Pool {
     /// A pool of 16 slots whose tasks execute on threads, such as CPU-bound ones.
     ///
     /// A thread cannot be stopped: a task that is cancelled or timed out keeps its slot and its units until the function returns;
-    /// [`Context::is_cancelled`] tells it to.
+    /// [`Context::is_cancelled`] tells it to. More slots than the runtime has threads for blocking work (512 unless it was built with others) are
+    /// of no use.
     pub fn blocking<F, P, R, E>(name: &str, executor: F) -> Self
     where
         F: Fn(Context, P) -> Result<R, E> + Send + Sync + 'static,

@@ -1,6 +1,6 @@
 //! The scheduler that a program holds.
 use crate::builder::SchedulerBuilder;
-use crate::cell::TaskCell;
+use crate::cell::{TaskCell, lock};
 use crate::clock::Clock;
 use crate::directory::{Directory, Listed};
 use crate::error::Error;
@@ -15,7 +15,7 @@ use mirab_flow::scheduler::{Admission, MachineSnapshot, TaskId, TaskSpec, TaskSt
 use std::any::TypeId;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -50,12 +50,13 @@ pub(crate) struct Inner {
     pub clock: Clock,
     pub shards: Vec<Arc<Shard>>,
     pub directory: RwLock<Directory>,
-    pub events: Sender,
+    /// `None` once it was shut down.
+    pub events: Mutex<Option<Sender>>,
     #[cfg(feature = "sqlite")]
     pub is_stored: bool,
     /// Until it is shut down.
     #[cfg(feature = "sqlite")]
-    pub writer: std::sync::Mutex<Option<Arc<mirab_store::TaskWriter>>>,
+    pub writer: Mutex<Option<Arc<mirab_store::TaskWriter>>>,
     /// Goes with the last handle of the scheduler; whoever waits on its behalf sees that.
     pub _alive: watch::Sender<()>,
 }
@@ -202,10 +203,13 @@ impl Scheduler {
         self.shard_of(id)?.look(|state| state.machine.status(id))
     }
 
-    /// What happens from now on. A reader that is slower than [`SchedulerBuilder::event_capacity`] events is told how many it missed.
+    /// What happens from now on. A reader that is slower than [`SchedulerBuilder::event_capacity`] events is told how many it missed. The stream ends with the
+    /// scheduler.
     #[must_use]
     pub fn events(&self) -> Events {
-        let events = self.inner.events.subscribe();
+        let start = self.inner.clock.start();
+        let Some(events) = lock(&self.inner.events).clone() else { return Sender::new(1).subscribe(start) };
+        let events = events.subscribe(start);
         self.inner.shards.iter().for_each(|shard| shard.watch());
         events
     }

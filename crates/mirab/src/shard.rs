@@ -27,7 +27,6 @@ pub(crate) struct Shard {
     pub timer: Timer,
     /// Told when the last task has ended, while somebody waits for that.
     pub idle: Notify,
-    events: Sender,
     state: Mutex<State>,
 }
 
@@ -40,6 +39,8 @@ pub(crate) struct State {
     kept_order: VecDeque<TaskId>,
     pub is_closed: bool,
     is_watched: bool,
+    /// Until it is closed and its last task has ended: then who reads events is told that there are no more.
+    events: Option<Sender>,
     random: Random,
     /// Of a scheduler with a store, until it closes.
     #[cfg(feature = "sqlite")]
@@ -77,6 +78,7 @@ impl Shard {
             kept_order: VecDeque::new(),
             is_closed: false,
             is_watched: false,
+            events: Some(events),
             random,
             #[cfg(feature = "sqlite")]
             journal: None,
@@ -86,7 +88,7 @@ impl Shard {
             accepted: Vec::new(),
         };
         let (timer, idle, state) = (Timer::default(), Notify::new(), Mutex::new(state));
-        Self { name: name.into(), clock, runtime, timer, idle, events, state }
+        Self { name: name.into(), clock, runtime, timer, idle, state }
     }
 
     /// Puts something to the machine and carries out what follows from it.
@@ -104,9 +106,9 @@ impl Shard {
         state.collect(&mut actions);
         #[cfg(feature = "sqlite")]
         state.store(self, &mut actions);
-        self.tell(&mut state);
-        let wakes = self.timer.arm(state.machine.poll_timeout());
         let is_over = state.is_closed && state.machine.is_idle();
+        state.tell(is_over);
+        let wakes = self.timer.arm(state.machine.poll_timeout());
         drop(state);
         if wakes {
             self.timer.wake();
@@ -221,19 +223,6 @@ impl Shard {
             state.machine.watch(true);
         }
     }
-
-    fn tell(&self, state: &mut State) {
-        if !state.is_watched {
-            return;
-        }
-        while let Some(event) = state.machine.poll_event() {
-            self.events.send(event);
-        }
-        if !self.events.has_readers() {
-            state.is_watched = false;
-            state.machine.watch(false);
-        }
-    }
 }
 
 thread_local! {
@@ -245,6 +234,22 @@ thread_local! {
 const MOST_SPARE: usize = 64;
 
 impl State {
+    /// Tells who watches what has happened, and that it was all, if so.
+    fn tell(&mut self, is_over: bool) {
+        if let (true, Some(events)) = (self.is_watched, &self.events) {
+            while let Some(event) = self.machine.poll_event() {
+                events.send(event);
+            }
+            if !events.has_readers() {
+                self.is_watched = false;
+                self.machine.watch(false);
+            }
+        }
+        if is_over {
+            self.events = None;
+        }
+    }
+
     /// What the machine wants done.
     fn collect(&mut self, actions: &mut Vec<Action>) {
         while let Some(effect) = self.machine.poll_effect() {

@@ -1,4 +1,5 @@
 //! How a scheduler ends.
+use crate::cell::lock;
 use crate::paused::Counted;
 use crate::scheduler::Scheduler;
 use crate::shard::Shard;
@@ -23,6 +24,7 @@ impl Scheduler {
         }
         inner.shards.iter().for_each(Shard::cancel_all);
         self.drained().await;
+        drop(lock(&inner.events).take());
         #[cfg(feature = "sqlite")]
         self.close_store().await;
     }
@@ -30,7 +32,7 @@ impl Scheduler {
     /// Waits until all is on the disk and told; then another scheduler can have the file.
     #[cfg(feature = "sqlite")]
     async fn close_store(&self) {
-        let writer = crate::cell::lock(&self.inner.writer).take();
+        let writer = lock(&self.inner.writer).take();
         if let Some(writer) = writer {
             // A runtime that goes meanwhile takes the wait with it; the file is closed all the same.
             let _ = tokio::task::spawn_blocking(move || drop(writer)).await;

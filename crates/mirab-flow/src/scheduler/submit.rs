@@ -5,6 +5,7 @@ use super::spec::{Admission, On, Submitted, TaskEffect, TaskEnd, TaskId, TaskSpe
 use super::timing::Alarm;
 use super::{TaskMachine, limits};
 use mirab_core::{Refusal, Start, Submission, Time};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Bits of a task's id below its shard's number.
@@ -178,11 +179,26 @@ impl TaskMachine {
         let Some((theirs, digest)) = live.or_else(ended) else { return Err(TaskError::UnknownTask(id)) };
         // Priority and times may have changed since: they make no other task.
         let differs = match (theirs.spec == shape.spec, digest == admission.digest) {
+            (true, true) if self.is_circle(id, &admission.after) => "what it comes after, which would be a circle",
             (true, true) => return Ok(Submitted { id, is_new: false }),
             (false, _) => "pool, kind, resources, tags, timeout or retries",
             (true, false) => "payload",
         };
         Err(TaskError::KeyConflict { key: admission.key.clone().unwrap_or_default(), id, differs })
+    }
+
+    /// True when one of `after` is `id`, or comes after it.
+    fn is_circle(&self, id: TaskId, after: &[(TaskId, On)]) -> bool {
+        let (mut seen, mut open) = (BTreeSet::from([id]), vec![id]);
+        while let Some(id) = open.pop().filter(|_| !after.is_empty()) {
+            if after.iter().any(|(earlier, _)| *earlier == id) {
+                return true;
+            }
+            let more = self.tasks.get(id).and_then(|record| record.more.as_ref());
+            let later = more.iter().flat_map(|more| &more.dependants).map(|(later, _)| *later);
+            open.extend(later.filter(|later| seen.insert(*later)));
+        }
+        false
     }
 
     /// How many of those that it comes after have not ended, and why it can never start, if so.
