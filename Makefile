@@ -36,6 +36,7 @@ soak: python-package ## the longer proofs: histories by the million, a billion g
 	MIRAB_SOAK=1 cargo test --release -p mirab-sim --test fuzz_names
 	MIRAB_SOAK=1 cargo test --release -p mirab-store scheduled_killed
 	MIRAB_SOAK=1 cargo test --release -p mirab --features sqlite --test durable killed
+	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/test_scheduler_durable.py -k killed
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/served/test_server_killed.py
 
 bench: python-package ## cost of a decision, memory, mixed loads, and latency of served runs

@@ -17,7 +17,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mirab-server", &["mirab-config", "mirab-core", "mirab-flow", "mirab-store", "mirab-wire"]),
     ("mirab-client", &["mirab-wire"]),
     ("mirab-cli", &["mirab-client", "mirab-server", "mirab-wire"]),
-    ("mirab-python", &["mirab-cli", "mirab-client", "mirab-config", "mirab-core", "mirab-flow", "mirab-wire"]),
+    (
+        "mirab-python",
+        &["mirab-cli", "mirab-client", "mirab-config", "mirab-core", "mirab-flow", "mirab-store", "mirab-wire"],
+    ),
     ("mirab-sim", &["mirab-core"]),
     ("xtask", &[]),
 ];

@@ -45,6 +45,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<engine::Engine>()?;
     module.add_class::<scheduler::Spec>()?;
     module.add_class::<scheduler::Machine>()?;
+    module.add_class::<scheduler::Store>()?;
     module.add_function(wrap_pyfunction!(cli, module)?)?;
     module.add_function(wrap_pyfunction!(template_fields, module)?)?;
     module.add_function(wrap_pyfunction!(render_name, module)?)?;

@@ -12,6 +12,7 @@ from mirab._scheduler import Scheduler
 from mirab._scheduler_events import Event, Lagged
 from mirab._scheduler_options import TaskOptions
 from mirab._scheduler_pool import Pool, Resource
+from mirab._scheduler_store import Codec, Json, Store, sqlite
 from mirab._scheduler_task import Context, Handle
 from mirab._task import Task, task
 from mirab._tokens import cooldown, settle
@@ -24,10 +25,12 @@ except PackageNotFoundError:  # used from a source tree
 
 __all__ = [
     "Cancelled",
+    "Codec",
     "Context",
     "Event",
     "Flow",
     "Handle",
+    "Json",
     "Lagged",
     "MirabError",
     "Permanent",
@@ -35,6 +38,7 @@ __all__ = [
     "Resource",
     "Retryable",
     "Scheduler",
+    "Store",
     "Task",
     "TaskOptions",
     "__version__",
@@ -42,5 +46,6 @@ __all__ = [
     "errors",
     "flow",
     "settle",
+    "sqlite",
     "task",
 ]

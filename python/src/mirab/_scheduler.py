@@ -13,6 +13,7 @@ from mirab._scheduler_events import EventStream
 from mirab._scheduler_options import Options, TaskOptions
 from mirab._scheduler_pool import DEFAULT_SHARD, Pool, Resource
 from mirab._scheduler_shard import Shard
+from mirab._scheduler_store import Ledger, Store
 from mirab._scheduler_submit import Submitter
 from mirab._scheduler_task import Handle
 from mirab._scheduler_views import Snapshot
@@ -39,6 +40,7 @@ class Scheduler:
         aging: float | None = None,
         assumed_duration: float = 10.0,
         retained: int = 10_000,
+        store: Store | None = None,
     ) -> None:
         self._declared = (list(pools), list(resources))
         self._shard_names = list(shards) if shards is not None else [DEFAULT_SHARD]
@@ -51,6 +53,8 @@ class Scheduler:
             raise InvalidOption(f"shards={shards!r}: expected 1 to 256 names, each once")
         self._grace = grace
         self._gate = (aging, assumed_duration, retained)
+        self._store = store
+        self._ledger: Ledger | None = None
         self._shards: dict[str, Shard] = {}
         self._pools: dict[str, Pool[Any, Any]] = {}
         self._resources: dict[str, Resource] = {}
@@ -67,6 +71,14 @@ class Scheduler:
         for number, name in enumerate(self._shard_names):
             machine = _native.Machine(name, number, aging, assumed, retained)
             self._shards[name] = Shard(name, machine, loop, retained)
+        if self._store is None:
+            self._declare()
+        else:
+            self._open(self._store, loop)
+        self._is_open = True
+        return self
+
+    def _declare(self) -> None:
         pools, resources = self._declared
         for resource in resources:
             if resource.name in self._resources:
@@ -74,8 +86,27 @@ class Scheduler:
             self.add_resource(resource)
         for pool in pools:
             self.add_pool(pool)
-        self._is_open = True
-        return self
+
+    def _open(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+        if hasattr(loop, "clock"):
+            raise InvalidOption(
+                "a scheduler on a virtual clock keeps no store, for its time does not go on: leave one of the two out"
+            )
+        ledger = Ledger(store, loop)
+        try:
+            pools, resources = self._declared
+            homes = [(at, self._shard_of("resource", at.name, at.shard)) for at in resources]
+            for shard in self._shards.values():
+                here = [pool for pool in pools if self._shard_of("pool", pool.name, pool.shard) == shard.name]
+                shard.restore(ledger, homes, {pool.name: pool for pool in here})
+            self._declare()
+            ledger.start()
+        except BaseException:
+            ledger.native.close()
+            raise
+        self._ledger = ledger
+        for shard in self._shards.values():
+            shard.go_on(ledger)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -102,6 +133,9 @@ class Scheduler:
             await self._idle()
             for shard in self._shards.values():
                 shard.close()
+            if self._ledger is not None:
+                await self._ledger.close()
+                self._ledger = None
 
     async def _idle(self) -> None:
         # A task of one shard may have been submitted by one of another.
@@ -118,6 +152,9 @@ class Scheduler:
         self._check_loop()
         if not self._is_open:
             raise SchedulerClosed("the scheduler was shut down, or is shutting down: it takes no tasks any more")
+        for shard in self._shards.values():
+            if shard.failure is not None:
+                raise shard.failure
 
     # Tasks.
 
@@ -130,9 +167,15 @@ class Scheduler:
     async def submit(
         self, payload: Any, *, pool: Pool[Any, Any] | str | None = None, **options: Unpack[TaskOptions]
     ) -> Handle[Any]:
-        """Accepts a task (for its options see :class:`mirab.TaskOptions`); it may start at once. Never waits."""
+        """Accepts a task (for its options see :class:`mirab.TaskOptions`); it may start at once.
+
+        Waits for nothing but the commit, where there is a store.
+        """
         self._check_open()
-        return self._submitter.submit(payload, pool, Options(**options) if options else None)
+        handle = self._submitter.submit(payload, pool, Options(**options) if options else None)
+        if self._ledger is not None:
+            await handle._shard.stored()
+        return handle
 
     @overload
     async def submit_many(
@@ -152,7 +195,10 @@ class Scheduler:
         When one is refused, the exception has the handles of those before it as ``accepted``.
         """
         self._check_open()
-        return self._submitter.submit_many(payloads, pool, Options(**options) if options else None)
+        handles = self._submitter.submit_many(payloads, pool, Options(**options) if options else None)
+        if self._ledger is not None and handles:
+            await handles[0]._shard.stored()
+        return handles
 
     # Limits, changed while work runs; each change takes effect at once.
 

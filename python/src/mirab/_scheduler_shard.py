@@ -14,14 +14,15 @@ from weakref import WeakSet
 
 from mirab import _native
 from mirab._scheduler_events import Event, EventStream
-from mirab._scheduler_pool import Pool
+from mirab._scheduler_pool import Pool, Resource
+from mirab._scheduler_store import Effects, Ledger, digest
 from mirab._scheduler_task import Context, Handle, described
 from mirab._scheduler_views import Explanation, Status
-from mirab.errors import Permanent, Retryable, SchedulerClosed, UnknownTask
+from mirab.errors import InvalidOption, Permanent, Retryable, SchedulerClosed, UnknownTask
 
 # The gate says how many threads there are; this only must not be fewer than it allows.
 MOST_THREADS = 1 << 16
-START, STOP = 0, 1
+START, STOP, ENDED = 0, 1, 2
 
 
 class Shard:
@@ -43,6 +44,10 @@ class Shard:
         self._armed = math.inf
         self._pumping = False
         self._idle: asyncio.Future[None] | None = None
+        # Of a durable scheduler: its store while it is written, the last commit, and why there will be no other.
+        self.ledger: Ledger | None = None
+        self._last_commit: asyncio.Future[None] | None = None
+        self.failure: BaseException | None = None
 
     def check_loop(self) -> None:
         """Raises unless this is the scheduler's own event loop and thread."""
@@ -63,8 +68,12 @@ class Shard:
 
     def accept(self, handle: Handle[Any], spec: _native.Spec, priority: int) -> None:
         """Submits a task that needs nothing but what its spec says. Effects are left to :meth:`pump`."""
+        ledger = self.ledger
+        data = ledger.encode(handle._pool.name, handle._payload) if ledger is not None else b""
         handle.id = task_id = self.machine.submit(self.loop.time(), spec, priority)
         self.live[task_id] = handle
+        if ledger is not None:
+            self.machine.put_payload(task_id, ledger.codec.name, data)
 
     def accept_with(
         self,
@@ -75,11 +84,17 @@ class Shard:
         after: list[tuple[int, str]],
     ) -> Handle[Any]:
         """The same with all that a task can have; gives the handle of an earlier one with the same key."""
+        ledger = self.ledger
+        data = ledger.encode(handle._pool.name, handle._payload) if ledger is not None else b""
+        # Without a store, who submits compares the payloads themselves.
+        key = None if handle._key is None else (handle._key, 0 if ledger is None else digest(data))
         stamped = (self.loop.time(), *times)
-        handle.id, is_new = self.machine.submit_with(stamped, spec, priority, handle._key, after)
+        handle.id, is_new = self.machine.submit_with(stamped, spec, priority, key, after)
         if not is_new:
             return self.live.get(handle.id) or self._keyed[handle.id]
         self.live[handle.id] = handle
+        if ledger is not None:
+            self.machine.put_payload(handle.id, ledger.codec.name, data)
         return handle
 
     def cancel(self, task_id: int) -> bool:
@@ -127,14 +142,11 @@ class Shard:
         self._pumping = True
         machine = self.machine
         try:
-            while (effects := machine.poll()) is not None:
-                for effect in effects:
-                    if effect[0] == START:
-                        self._start(*effect[1:])
-                    elif effect[0] == STOP:
-                        self._stop(effect[1])
-                    else:
-                        self._end(*effect[1:])
+            if self.ledger is not None:
+                self._commit(self.ledger)
+            else:
+                while (effects := machine.poll()) is not None:
+                    self._carry_out(effects)
         finally:
             self._pumping = False
         if self.streams:
@@ -142,6 +154,15 @@ class Shard:
         at = machine.timeout()
         if at is not None and at < self._armed:
             self._arm(at)
+
+    def _carry_out(self, effects: Effects) -> None:
+        for effect in effects:
+            if effect[0] == START:
+                self._start(*effect[1:])
+            elif effect[0] == STOP:
+                self._stop(effect[1])
+            else:
+                self._end(*effect[1:])
 
     def _start(self, task_id: int, fence: int, attempt: int, deadline: float | None) -> None:
         handle = self.live[task_id]
@@ -189,8 +210,20 @@ class Shard:
             machine.failed(now, task_id, fence, described(error), again, self._random.getrandbits(64))
         else:
             handle._value = runner.result()
-            machine.completed(now, task_id, fence)
+            self._completed(handle, now, fence)
         self.pump()
+
+    def _completed(self, handle: Handle[Any], now: float, fence: int) -> None:
+        if self.ledger is not None:
+            try:
+                data = self.ledger.codec.encode(handle._value)
+            except Exception as error:
+                handle._value = error
+                told = f"the result cannot be stored: {described(error)}"
+                self.machine.failed(now, handle.id, fence, told, -1.0, 0)
+                return
+            self.machine.put_result(handle.id, self.ledger.codec.name, data)
+        self.machine.completed(now, handle.id, fence)
 
     def _end(self, task_id: int, end: str, message: str | None, timed_out: bool) -> None:
         handle = self.live.pop(task_id)
@@ -203,6 +236,78 @@ class Shard:
         handle._ended(end, message, timed_out)
         if not self.live and self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
+
+    # Durable mode.
+
+    def restore(self, ledger: Ledger, resources: list[tuple[Resource, str]], pools: dict[str, Pool[Any, Any]]) -> None:
+        """Takes up what is stored: live tasks, and the ends of those with keys."""
+        declared = [
+            (at.name, at.permits if at.kind == "semaphore" else None, (at.rate, at.burst), home)
+            for at, home in resources
+        ]
+        here = [(pool.name, pool.slots, pool.max_queued) for pool in pools.values()]
+        live, ended = self.machine.restore(self.loop.time(), ledger.native, declared, here)
+        for task_id, pool, key, payload in live:
+            if pool not in pools:
+                raise InvalidOption(
+                    f"the store has task {task_id} for pool {pool!r}, which is not declared in shard {self.name!r}: "
+                    "add that pool, with slots=0 if its tasks are to wait"
+                )
+            self.live[task_id] = self._restored(task_id, pools[pool], key, ledger.decode("payload", task_id, payload))
+        for task_id, pool, key, end, result in ended:
+            if pool in pools:  # nobody can submit to one that is gone
+                handle = self._keyed[task_id] = self._restored(task_id, pools[pool], key, None)
+                if end[0] == "Completed":
+                    handle._value = ledger.decode("result", task_id, result)
+                elif end[0] == "Failed":
+                    handle._value = end[1]
+                handle._ended(*end)
+
+    def _restored(self, task_id: int, pool: Pool[Any, Any], key: str | None, payload: Any) -> Handle[Any]:
+        handle: Handle[Any] = Handle(self, pool, payload, key)
+        handle.id = task_id
+        return handle
+
+    def go_on(self, ledger: Ledger) -> None:
+        """From here on, everything is stored before it is done."""
+        self.ledger = ledger
+        self.machine.store_in(ledger.native)
+        self.pump()
+
+    def _commit(self, ledger: Ledger) -> None:
+        stored = ledger.commit(self, self.machine.poll() or ())
+        if stored is not None:
+            self._last_commit = stored
+
+    async def stored(self) -> None:
+        """Waits until all that was accepted is on the disk."""
+        if self._last_commit is not None:
+            await asyncio.shield(self._last_commit)
+
+    def committed(self, effects: Effects) -> None:
+        """What waited for a commit is done."""
+        if self.ledger is not None:
+            self._carry_out(effects)
+        else:
+            self._drop_starts(effects)
+
+    def store_failed(self, error: BaseException, effects: Effects) -> None:
+        """Nothing is accepted and nothing starts any more."""
+        if self.failure is None:
+            self.failure = error
+            self.cancel_all()
+        self._drop_starts(effects)
+
+    def _drop_starts(self, effects: Effects) -> None:
+        """Of a scheduler that has ended: what was to start has not, all else is done."""
+        for effect in effects:
+            if effect[0] == START:
+                task_id, fence = effect[1:3]
+                self.live[task_id]._value = asyncio.CancelledError()
+                self.machine.stopped(self.loop.time(), task_id, fence, 0)
+            else:
+                self._carry_out((effect,))
+        self.pump()
 
     # Time.
 
@@ -247,7 +352,9 @@ class Shard:
             await self._idle
 
     def cancel_all(self) -> None:
-        """Ends what waits and asks what executes to stop."""
+        """Ends what waits and asks what executes to stop. What is stored stays so, and goes on at the next start."""
+        self.ledger = None
+        self.machine.store_in(None)
         now = self.loop.time()
         for task_id in list(self.live):
             self.machine.cancel(now, task_id)

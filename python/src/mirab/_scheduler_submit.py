@@ -122,7 +122,7 @@ class Submitter:
         after = [(self._earlier(task, shard), options.on) for task in options.after]
         handle: Handle[Any] = Handle(shard, pool, payload, options.key)
         accepted = shard.accept_with(handle, spec, priority, (not_before, start_by), after)
-        if accepted is not handle and not _same(accepted._payload, payload):
+        if accepted is not handle and shard.ledger is None and not _same(accepted._payload, payload):
             raise KeyConflict(
                 f"key {options.key!r} belongs to task {accepted.id}, which differs in payload: "
                 "use another key, or submit the very same task"

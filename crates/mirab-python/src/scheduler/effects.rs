@@ -1,5 +1,5 @@
 //! Effects and events as small tuples.
-use super::seconds::seconds;
+use super::seconds::{Clock, seconds};
 use mirab_flow::scheduler::{StopReason, TaskEffect, TaskEnd, TaskEvent, What};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -10,10 +10,10 @@ const STOP: u8 = 1;
 const ENDED: u8 = 2;
 
 /// `(0, id, fence, attempt, deadline)`, `(1, id, fence, why)` or `(2, id, end, message, timed out)`.
-pub fn effect_tuple(py: Python<'_>, effect: TaskEffect) -> PyResult<Bound<'_, PyTuple>> {
+pub fn effect_tuple(py: Python<'_>, clock: Clock, effect: TaskEffect) -> PyResult<Bound<'_, PyTuple>> {
     match effect {
         TaskEffect::Start(start) => {
-            let deadline = start.deadline.map(|at| seconds(at.0));
+            let deadline = start.deadline.map(|at| clock.seconds(at));
             (START, start.id.0, start.fence.0, start.attempt, deadline).into_pyobject(py)
         }
         TaskEffect::Stop { id, fence, why } => (STOP, id.0, fence.0, reason(why)).into_pyobject(py),
@@ -43,7 +43,7 @@ fn reason(why: StopReason) -> &'static str {
 }
 
 /// `(at, id, what, details)`.
-pub fn event_tuple(py: Python<'_>, event: TaskEvent) -> PyResult<Bound<'_, PyTuple>> {
+pub fn event_tuple(py: Python<'_>, clock: Clock, event: TaskEvent) -> PyResult<Bound<'_, PyTuple>> {
     let details = PyDict::new(py);
     let what = match event.what {
         What::Submitted => "submitted",
@@ -76,5 +76,5 @@ pub fn event_tuple(py: Python<'_>, event: TaskEvent) -> PyResult<Bound<'_, PyTup
             "ended"
         }
     };
-    (seconds(event.at.0), event.id.0, what, details).into_pyobject(py)
+    (clock.seconds(event.at), event.id.0, what, details).into_pyobject(py)
 }

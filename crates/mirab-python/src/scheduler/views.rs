@@ -1,11 +1,11 @@
 //! What the machine knows, as JSON: asked for by people and tests, not by every task.
 use super::effects::end_parts;
-use super::seconds::seconds;
+use super::seconds::{Clock, seconds};
 use mirab_core::{Blocked, Explanation, Limit, Promise};
 use mirab_flow::scheduler::{MachineSnapshot, PoolSnapshot, Quantiles, ResourceSnapshot, TaskState, TaskStatus};
 use serde_json::{Map, Value, json};
 
-pub fn status(status: TaskStatus) -> Value {
+pub fn status(clock: Clock, status: TaskStatus) -> Value {
     let (end, message, timed_out) = match status.end {
         Some(end) => end_parts(end),
         None => (state(status.state), None, false),
@@ -14,7 +14,7 @@ pub fn status(status: TaskStatus) -> Value {
         "state": end,
         "attempts": status.attempts,
         "priority": status.priority,
-        "due_at": status.due_at.map(|at| seconds(at.0)),
+        "due_at": status.due_at.map(|at| clock.seconds(at)),
         "message": message,
         "timed_out": timed_out,
     })
@@ -32,17 +32,17 @@ fn state(state: TaskState) -> &'static str {
     }
 }
 
-pub fn explanation(explanation: &Explanation, position: Option<u64>) -> Value {
+pub fn explanation(clock: Clock, explanation: &Explanation, position: Option<u64>) -> Value {
     json!({
         "position": position,
-        "blocked_on": explanation.blocked_on.iter().map(blocked).collect::<Vec<_>>(),
+        "blocked_on": explanation.blocked_on.iter().map(|at| blocked(clock, at)).collect::<Vec<_>>(),
         "unsatisfiable": explanation.unsatisfiable,
-        "promise": explanation.promise.as_ref().map(promise),
+        "promise": explanation.promise.as_ref().map(|at| promise(clock, at)),
     })
 }
 
-fn blocked(blocked: &Blocked) -> Value {
-    let holder = |(id, units, since): &(mirab_core::ClaimId, u64, mirab_core::Time)| json!({"task_id": id.0, "units": units, "since": seconds(since.0)});
+fn blocked(clock: Clock, blocked: &Blocked) -> Value {
+    let holder = |(id, units, since): &(mirab_core::ClaimId, u64, mirab_core::Time)| json!({"task_id": id.0, "units": units, "since": clock.seconds(*since)});
     json!({
         "resource": blocked.resource,
         "need": blocked.need,
@@ -52,16 +52,16 @@ fn blocked(blocked: &Blocked) -> Value {
         "holders_total": blocked.holders_total,
         "behind": blocked.behind.iter().map(|id| id.0).collect::<Vec<_>>(),
         "ahead": blocked.ahead,
-        "tokens_at": blocked.tokens_at.map(|at| seconds(at.0)),
+        "tokens_at": blocked.tokens_at.map(|at| clock.seconds(at)),
         "passed_by": blocked.passed_by.iter().map(|id| id.0).collect::<Vec<_>>(),
     })
 }
 
-fn promise(promise: &Promise) -> Value {
+fn promise(clock: Clock, promise: &Promise) -> Value {
     json!({
-        "at": seconds(promise.at.0),
-        "earliest": seconds(promise.earliest.0),
-        "latest": promise.latest.map(|at| seconds(at.0)),
+        "at": clock.seconds(promise.at),
+        "earliest": clock.seconds(promise.earliest),
+        "latest": promise.latest.map(|at| clock.seconds(at)),
         "decided_by": promise.decided_by,
         "known": promise.known,
         "assumed": promise.assumed,
