@@ -26,7 +26,7 @@ test: python-package ## all tests: repository rules, Rust, Python types, Python
 	cargo run --quiet -p xtask -- tidy
 	cargo test --workspace --exclude mirab-python
 	cargo test -p mirab --features sqlite --test durable
-	$(VENV)/bin/python -m mypy --strict python/src
+	$(VENV)/bin/python -m mypy --strict python/src $(wildcard examples/*.py)
 	$(VENV)/bin/python -m pytest python/tests
 
 soak: python-package ## the longer proofs: histories by the million, a billion grants of a bucket, twenty rounds of killing the server, a hundred of a scheduler
@@ -37,6 +37,7 @@ soak: python-package ## the longer proofs: histories by the million, a billion g
 	MIRAB_SOAK=1 cargo test --release -p mirab-store scheduled_killed
 	MIRAB_SOAK=1 cargo test --release -p mirab --features sqlite --test durable killed
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/test_scheduler_durable.py -k killed
+	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/test_examples.py
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/served/test_server_killed.py
 
 bench: python-package ## cost of a decision, memory, mixed loads, and latency of served runs
