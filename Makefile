@@ -46,6 +46,7 @@ bench: python-package ## cost of a decision, memory, mixed loads, and latency of
 	cargo run --profile dist -p mirab-sim --bin gate-figures
 	cargo run --release -p mirab-sim --bin mixed-loads
 	cargo bench -p mirab-store --bench durable
+	$(VENV)/bin/python bench/scheduler.py
 	$(VENV)/bin/python bench/served.py
 
 wheel: $(VENV_STAMP) ## the wheel to give to others, in target/wheels

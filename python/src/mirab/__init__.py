@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from mirab import errors
 from mirab._flow import Flow, flow
 from mirab._scheduler import Scheduler
-from mirab._scheduler_events import Event, Lagged
+from mirab._scheduler_events import Event, EventStream, Lagged
 from mirab._scheduler_options import TaskOptions
 from mirab._scheduler_pool import Pool, Resource
 from mirab._scheduler_store import Codec, Json, Store, sqlite
@@ -28,6 +28,7 @@ __all__ = [
     "Codec",
     "Context",
     "Event",
+    "EventStream",
     "Flow",
     "Handle",
     "Json",

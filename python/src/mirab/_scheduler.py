@@ -14,7 +14,7 @@ from mirab._scheduler_options import Options, TaskOptions
 from mirab._scheduler_pool import DEFAULT_SHARD, Pool, Resource
 from mirab._scheduler_shard import Shard
 from mirab._scheduler_store import Ledger, Store
-from mirab._scheduler_submit import Submitter
+from mirab._scheduler_submit import AT_ONCE, Submitter
 from mirab._scheduler_task import Handle
 from mirab._scheduler_views import Snapshot
 from mirab.errors import InvalidOption, InvalidResource, SchedulerClosed, UnknownPool, UnknownResource
@@ -60,6 +60,7 @@ class Scheduler:
         self._resources: dict[str, Resource] = {}
         self._submitter = Submitter(self._pools, self._shards)
         self._is_open = False
+        self._submitted = 0
 
     # Its life.
 
@@ -169,12 +170,16 @@ class Scheduler:
     ) -> Handle[Any]:
         """Accepts a task (for its options see :class:`mirab.TaskOptions`); it may start at once.
 
-        Waits for nothing but the commit, where there is a store.
+        Waits for nothing but the commit, where there is a store; in a long loop of them, the event loop has its turn.
         """
         self._check_open()
         handle = self._submitter.submit(payload, pool, Options(**options) if options else None)
+        self._submitted += 1
         if self._ledger is not None:
             await handle._shard.stored()
+        elif self._submitted % AT_ONCE == 0:
+            # In a long loop of submissions, what has started has its turn.
+            await asyncio.sleep(0)
         return handle
 
     @overload
@@ -192,10 +197,12 @@ class Scheduler:
     ) -> list[Handle[Any]]:
         """Accepts a task for each payload, all with the same options (but no ``key``).
 
-        When one is refused, the exception has the handles of those before it as ``accepted``.
+        Every few hundred, the event loop has its turn. When one is refused, the exception has the handles of those
+        before it as ``accepted``.
         """
         self._check_open()
-        handles = self._submitter.submit_many(payloads, pool, Options(**options) if options else None)
+        chosen = Options(**options) if options else None
+        handles = await self._submitter.submit_many(payloads, pool, chosen, self._check_open)
         if self._ledger is not None and handles:
             await handles[0]._shard.stored()
         return handles

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,9 @@ from mirab.errors import InvalidOption, Permanent, Retryable, SchedulerClosed, U
 
 # The gate says how many threads there are; this only must not be fewer than it allows.
 MOST_THREADS = 1 << 16
-START, STOP, ENDED = 0, 1, 2
+START, STOP = 0, 1
+# Seconds by which two readings of one clock may differ.
+SAME_CLOCK = 0.1
 
 
 class Shard:
@@ -41,6 +44,7 @@ class Shard:
         self._random: Random = getattr(loop, "random", None) or Random()
         self._threads: ThreadPoolExecutor | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._alarm = self._watch_alarm()
         self._armed = math.inf
         self._pumping = False
         self._idle: asyncio.Future[None] | None = None
@@ -311,19 +315,35 @@ class Shard:
 
     # Time.
 
+    def _watch_alarm(self) -> _native.Alarm | None:
+        # Of a loop whose time is that of the machine's clock; others may let it stand still or jump.
+        if abs(self.loop.time() - time.monotonic()) > SAME_CLOCK:
+            return None
+        alarm = _native.Alarm()
+        try:
+            self.loop.add_reader(alarm.fileno(), self._due)
+        except NotImplementedError:
+            return None
+        return alarm
+
     def _arm(self, at: float) -> None:
         # One timer at a time. When what it was for has gone, it looks once and is set anew: cheaper than to set it at
         # every change.
+        self._armed = at
+        if self._alarm is not None:
+            self._alarm.set(max(0.0, at - self.loop.time()))
+            return
         if self._timer is not None:
             self._timer.cancel()
-        self._armed = at
         self._timer = self.loop.call_at(at, self._due)
 
     def _due(self) -> None:
         # A loop may call within the resolution of its clock before the instant: it has come all the same.
         at, self._timer, self._armed = self._armed, None, math.inf
-        self.machine.handle_timeout(max(at, self.loop.time()))
+        self.machine.handle_timeout(max(at, self.loop.time()) if at < math.inf else self.loop.time())
         self.pump()
+        if self._alarm is not None and self._armed == math.inf:
+            self._alarm.set(None)
 
     # Watching.
 
@@ -365,6 +385,9 @@ class Shard:
         self.is_closed = True
         if self._timer is not None:
             self._timer.cancel()
+        if self._alarm is not None:
+            self.loop.remove_reader(self._alarm.fileno())
+            self._alarm = None
         if self._threads is not None:
             self._threads.shutdown(wait=True)
         for stream in list(self.streams):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mirab import _native
@@ -12,6 +13,8 @@ from mirab._scheduler_shard import Shard
 from mirab._scheduler_task import Handle
 from mirab.errors import InvalidOption, KeyConflict, MirabError, UnknownPool
 
+# So many tasks are accepted before the event loop has its turn: what they let start is not to wait for the rest.
+AT_ONCE = 256
 # So many distinct specs are kept converted.
 SPECS_KEPT = 4_096
 
@@ -39,10 +42,14 @@ class Submitter:
         shard.pump()
         return handle
 
-    def submit_many(
-        self, payloads: Iterable[Any], pool: Pool[Any, Any] | str | None, options: Options | None
+    async def submit_many(
+        self,
+        payloads: Iterable[Any],
+        pool: Pool[Any, Any] | str | None,
+        options: Options | None,
+        check_open: Callable[[], None],
     ) -> list[Handle[Any]]:
-        """Many with the same options."""
+        """Many with the same options. What starts meanwhile has its turn now and then, and so has everybody else."""
         options = options or PLAIN
         if options.key is not None:
             raise InvalidOption("key= names one task: expected it with submit, not with submit_many")
@@ -58,6 +65,10 @@ class Submitter:
                 else:
                     handle = self._submit_with(payload, chosen, shard, spec, priority, options)
                 accepted.append(handle)
+                if len(accepted) % AT_ONCE == 0:
+                    shard.pump()
+                    await asyncio.sleep(0)
+                    check_open()
         except MirabError as error:
             error.accepted = accepted  # type: ignore[attr-defined]
             raise

@@ -1,4 +1,5 @@
 //! The embedded scheduler as Python classes: `mirab_flow`'s machine, called on the event loop's thread. Instants and durations are seconds.
+mod alarm;
 mod effects;
 mod machine;
 mod restored;
@@ -7,6 +8,7 @@ mod spec;
 mod store;
 mod views;
 
+pub use alarm::Alarm;
 pub use machine::Machine;
 pub use spec::Spec;
 pub use store::Store;
