@@ -61,7 +61,7 @@ async def bare(tasks: int) -> Figures:
 
 
 async def waiting(tasks: int) -> Figures:
-    """Memory of tasks that wait, and the time from one body's end to the start of the next, with all of them in line."""
+    """Memory of tasks that wait, and the time from one body's end to the start of the next with all of them in line."""
     gaps: list[float] = []
     ended: float | None = None
 

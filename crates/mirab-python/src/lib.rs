@@ -44,6 +44,7 @@ fn answer(result: Result<Value, Refusal>) -> String {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<engine::Engine>()?;
     module.add_class::<scheduler::Spec>()?;
+    module.add_function(wrap_pyfunction!(scheduler::read_config, module)?)?;
     module.add_class::<scheduler::Alarm>()?;
     module.add_class::<scheduler::Machine>()?;
     module.add_class::<scheduler::Store>()?;

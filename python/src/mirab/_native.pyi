@@ -96,6 +96,15 @@ class Machine:
     def explain(self, id: int) -> str | None: ...
     def snapshot(self) -> str: ...
 
+def read_config(
+    path: str,
+) -> tuple[
+    float | None,
+    float | None,
+    list[tuple[str, int | None, float, int, str]],
+    list[tuple[str, int | None, int | None, int | None, str | None, str]],
+]: ...
+
 @final
 class Alarm:
     def __new__(cls) -> Alarm: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from os import PathLike, fspath
 from types import TracebackType
 from typing import Any, TypeVar, Unpack, overload
 
@@ -17,7 +18,7 @@ from mirab._scheduler_store import Ledger, Store
 from mirab._scheduler_submit import AT_ONCE, Submitter
 from mirab._scheduler_task import Handle
 from mirab._scheduler_views import Snapshot
-from mirab.errors import InvalidOption, InvalidResource, SchedulerClosed, UnknownPool, UnknownResource
+from mirab.errors import InvalidConfig, InvalidOption, InvalidResource, SchedulerClosed, UnknownPool, UnknownResource
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -61,6 +62,52 @@ class Scheduler:
         self._submitter = Submitter(self._pools, self._shards)
         self._is_open = False
         self._submitted = 0
+
+    @classmethod
+    def from_config(
+        cls,
+        path: str | PathLike[str],
+        pools: Iterable[Pool[Any, Any]],
+        *,
+        shards: Sequence[str] | None = None,
+        grace: float | None = None,
+        retained: int = 10_000,
+        store: Store | None = None,
+    ) -> Scheduler:
+        """A scheduler as a ``mirab.toml`` says: its ``[resources]``, ``[gate]``, and the options of ``[pools.NAME]``.
+
+        The executors are those of ``pools``; what the file says of a pool counts above what the program says. What it
+        says to a server is passed over.
+        """
+        aging, assumed, resources, declared = _native.read_config(fspath(path))
+        pools = list(pools)
+        for name, slots, max_queued, priority, shard, place in declared:
+            pool = next((pool for pool in pools if pool.name == name), None)
+            if pool is None:
+                raise InvalidConfig(
+                    f"{place}: pool {name!r} has no executor: add a pool of that name in the program, or remove it here"
+                )
+            pool.slots = pool.slots if slots is None else slots
+            pool.max_queued = pool.max_queued if max_queued is None else max_queued
+            pool.priority = pool.priority if priority is None else priority
+            pool.shard = pool.shard if shard is None else shard
+        limits = [
+            Resource.token_bucket(name, rate, burst, shard=shard)
+            if permits is None
+            else Resource.semaphore(name, permits, shard=shard)
+            for name, permits, rate, burst, shard in resources
+        ]
+        assumed = 10.0 if assumed is None else assumed
+        return cls(
+            pools,
+            limits,
+            shards=shards,
+            grace=grace,
+            aging=aging,
+            assumed_duration=assumed,
+            retained=retained,
+            store=store,
+        )
 
     # Its life.
 

@@ -5,6 +5,7 @@ Each has a stable ``code``, which is the name of its class, and a ``detail`` for
 
 __all__ = [
     "Cancelled",
+    "InvalidConfig",
     "InvalidOption",
     "InvalidParams",
     "InvalidResource",
@@ -19,6 +20,7 @@ __all__ = [
     "Retryable",
     "SchedulerClosed",
     "StaleLease",
+    "StoreLocked",
     "StoreUnavailable",
     "TaskCancelled",
     "TaskExpired",
@@ -42,6 +44,10 @@ class MirabError(RuntimeError):
         super().__init__(detail)
         self.detail = detail
         self.code = code or type(self).__name__
+
+
+class InvalidConfig(MirabError, ValueError):
+    """A ``mirab.toml`` that cannot be used; says where and why."""
 
 
 class InvalidOption(MirabError, ValueError):
@@ -74,6 +80,10 @@ class ResourceDeadlock(MirabError):
 
 class UnknownFlow(MirabError):
     """No such flow."""
+
+
+class StoreLocked(MirabError):
+    """The file of a durable scheduler that another one has."""
 
 
 class StoreUnavailable(MirabError):
@@ -163,6 +173,7 @@ class StaleLease(Cancelled):
 _BY_CODE: dict[str, type[MirabError] | type[Cancelled]] = {
     kind.__name__: kind
     for kind in (
+        InvalidConfig,
         InvalidResource,
         UnknownResource,
         ResourceExceedsCapacity,
@@ -175,6 +186,7 @@ _BY_CODE: dict[str, type[MirabError] | type[Cancelled]] = {
         ResourceInUse,
         QueueFull,
         KeyConflict,
+        StoreLocked,
         StoreUnavailable,
         Unreachable,
         Cancelled,
