@@ -27,6 +27,7 @@ test: python-package ## all tests: repository rules, Rust, Python types, Python
 	cargo test --workspace --exclude mirab-python
 	cargo test -p mirab --features sqlite --test durable
 	$(VENV)/bin/python -m mypy --strict python/src $(wildcard examples/*.py)
+	$(VENV)/bin/python -m mypy.stubtest mirab._native
 	$(VENV)/bin/python -m pytest python/tests
 
 soak: python-package ## the longer proofs: histories by the million, a billion grants of a bucket, twenty rounds of killing the server, a hundred of a scheduler
