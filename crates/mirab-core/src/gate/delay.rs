@@ -149,6 +149,9 @@ impl Gate {
 
     /// Claims for which what happened in this step may be decisive are to be looked at.
     pub(super) fn gather_watched(&mut self) {
+        if self.delays.len() == 0 {
+            return;
+        }
         for at in &self.touched {
             if let Some(line) = self.resources[*at].line.as_mut()
                 && !line.watched.is_empty()

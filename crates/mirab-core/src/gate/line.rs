@@ -174,6 +174,9 @@ impl Line {
 
     /// The best-ranked class that is filed here although so many units are free.
     pub fn candidate(&self, free: u64) -> Option<Head> {
+        if let [only] = self.shelves.as_slice() {
+            return self.best.filter(|_| only.units <= free);
+        }
         let fitting = self.shelves.iter().take_while(|shelf| shelf.units <= free);
         fitting.filter_map(|shelf| shelf.filed.best()).min()
     }

@@ -108,6 +108,8 @@ pub struct Gate {
     held_tasks: BTreeSet<ClassIx>,
     /// What the claim that was decided on last passes by starting.
     passing: Vec<(ClaimId, ResourceIx)>,
+    /// True when nobody who could start as things are ranks above that claim.
+    is_first: bool,
     /// Resources of which more may be free: this step has to look for claims there.
     touched: Vec<ResourceIx>,
     /// Buckets whose timers this step has to set anew.

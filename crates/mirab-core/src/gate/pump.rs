@@ -62,6 +62,7 @@ impl Gate {
                 }
             }
             self.passing.clear();
+            self.is_first = false;
             match self.given_way() {
                 Some((class, seat)) => self.start(class, seat),
                 None => break,
@@ -144,6 +145,7 @@ impl Gate {
         self.passing.clear();
         let rank = self.classes[class].head;
         let is_first = self.best_above(rank).is_none();
+        self.is_first = is_first;
         for index in 0..self.classes[class].key.needs.len() {
             let (resource, _) = self.classes[class].key.needs[index];
             // Where it ranks first of all, or is the only one, and all ask for the same, nobody is protected from it: the common case.
@@ -170,9 +172,9 @@ impl Gate {
 
     /// Would the head of a class that is filed under `at` start if it were looked at?
     pub(super) fn could_start(&mut self, class: ClassIx) -> bool {
-        let passing = std::mem::take(&mut self.passing);
+        let (passing, is_first) = (std::mem::take(&mut self.passing), self.is_first);
         let could = matches!(self.verdict(class), Verdict::Start);
-        self.passing = passing;
+        (self.passing, self.is_first) = (passing, is_first);
         could
     }
 

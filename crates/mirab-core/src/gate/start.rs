@@ -29,7 +29,9 @@ impl Gate {
         self.waiting -= 1;
         self.classes[class].queue.remove(&seat);
         let rank = seat.rank(key.priority, self.options.aging);
-        self.count_inversion(&key, rank);
+        if !self.is_first {
+            self.count_inversion(&key, rank);
+        }
         self.forget_delay(id);
         let fence = Fence(self.next_fence.max(1));
         self.next_fence = fence.0.saturating_add(1);
