@@ -14,7 +14,7 @@ from mirab._scheduler_events import EventStream
 from mirab._scheduler_options import Options, TaskOptions
 from mirab._scheduler_pool import DEFAULT_SHARD, Pool, Resource
 from mirab._scheduler_shard import Shard
-from mirab._scheduler_store import Ledger, Store
+from mirab._scheduler_store import Ledger, Store, restore
 from mirab._scheduler_submit import AT_ONCE, Submitter
 from mirab._scheduler_task import Handle
 from mirab._scheduler_views import Snapshot
@@ -146,7 +146,7 @@ class Scheduler:
             homes = [(at, self._shard_of("resource", at.name, at.shard)) for at in resources]
             for shard in self._shards.values():
                 here = [pool for pool in pools if self._shard_of("pool", pool.name, pool.shard) == shard.name]
-                shard.restore(ledger, homes, {pool.name: pool for pool in here})
+                restore(shard, ledger, homes, {pool.name: pool for pool in here})
             self._declare()
             ledger.start()
         except BaseException:

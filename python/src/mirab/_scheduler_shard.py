@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import math
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,17 +13,16 @@ from weakref import WeakSet
 
 from mirab import _native
 from mirab._scheduler_events import Event, EventStream
-from mirab._scheduler_pool import Pool, Resource
+from mirab._scheduler_pool import Pool
 from mirab._scheduler_store import Effects, Ledger, digest
 from mirab._scheduler_task import Context, Handle, described
+from mirab._scheduler_timer import Timer
 from mirab._scheduler_views import Explanation, Status
-from mirab.errors import InvalidOption, Permanent, Retryable, SchedulerClosed, UnknownTask
+from mirab.errors import Permanent, Retryable, SchedulerClosed, UnknownTask
 
 # The gate says how many threads there are; this only must not be fewer than it allows.
 MOST_THREADS = 1 << 16
 START, STOP = 0, 1
-# Seconds by which two readings of one clock may differ.
-SAME_CLOCK = 0.1
 
 
 class Shard:
@@ -39,13 +36,11 @@ class Shard:
         self.live: dict[int, Handle[Any]] = {}
         self.streams: WeakSet[EventStream] = WeakSet()
         self._retained = retained
-        self._keyed: OrderedDict[int, Handle[Any]] = OrderedDict()
+        self.keyed: OrderedDict[int, Handle[Any]] = OrderedDict()
         # A loop with its own clock has its own dice too, so that a test is the same every time.
         self._random: Random = getattr(loop, "random", None) or Random()
         self._threads: ThreadPoolExecutor | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._alarm = self._watch_alarm()
-        self._armed = math.inf
+        self._timer = Timer(loop, self._due)
         self._pumping = False
         self._idle: asyncio.Future[None] | None = None
         # Of a durable scheduler: its store while it is written, the last commit, and why there will be no other.
@@ -95,7 +90,7 @@ class Shard:
         stamped = (self.loop.time(), *times)
         handle.id, is_new = self.machine.submit_with(stamped, spec, priority, key, after)
         if not is_new:
-            return self.live.get(handle.id) or self._keyed[handle.id]
+            return self.live.get(handle.id) or self.keyed[handle.id]
         self.live[handle.id] = handle
         if ledger is not None:
             self.machine.put_payload(handle.id, ledger.codec.name, data)
@@ -155,9 +150,10 @@ class Shard:
             self._pumping = False
         if self.streams:
             self.tell()
+        # It is not set back: when what it was for has gone, the machine looks once and it is set anew.
         at = machine.timeout()
-        if at is not None and at < self._armed:
-            self._arm(at)
+        if at is not None and at < self._timer.at:
+            self._timer.set(at)
 
     def _carry_out(self, effects: Effects) -> None:
         for effect in effects:
@@ -232,9 +228,9 @@ class Shard:
     def _end(self, task_id: int, end: str, message: str | None, timed_out: bool) -> None:
         handle = self.live.pop(task_id)
         if handle._key is not None:
-            self._keyed[task_id] = handle
-            if len(self._keyed) > self._retained:
-                self._keyed.popitem(last=False)
+            self.keyed[task_id] = handle
+            if len(self.keyed) > self._retained:
+                self.keyed.popitem(last=False)
         if end == "Failed" and handle._value is None:
             handle._value = message
         handle._ended(end, message, timed_out)
@@ -242,35 +238,6 @@ class Shard:
             self._idle.set_result(None)
 
     # Durable mode.
-
-    def restore(self, ledger: Ledger, resources: list[tuple[Resource, str]], pools: dict[str, Pool[Any, Any]]) -> None:
-        """Takes up what is stored: live tasks, and the ends of those with keys."""
-        declared = [
-            (at.name, at.permits if at.kind == "semaphore" else None, (at.rate, at.burst), home)
-            for at, home in resources
-        ]
-        here = [(pool.name, pool.slots, pool.max_queued) for pool in pools.values()]
-        live, ended = self.machine.restore(self.loop.time(), ledger.native, declared, here)
-        for task_id, pool, key, payload in live:
-            if pool not in pools:
-                raise InvalidOption(
-                    f"the store has task {task_id} for pool {pool!r}, which is not declared in shard {self.name!r}: "
-                    "add that pool, with slots=0 if its tasks are to wait"
-                )
-            self.live[task_id] = self._restored(task_id, pools[pool], key, ledger.decode("payload", task_id, payload))
-        for task_id, pool, key, end, result in ended:
-            if pool in pools:  # nobody can submit to one that is gone
-                handle = self._keyed[task_id] = self._restored(task_id, pools[pool], key, None)
-                if end[0] == "Completed":
-                    handle._value = ledger.decode("result", task_id, result)
-                elif end[0] == "Failed":
-                    handle._value = end[1]
-                handle._ended(*end)
-
-    def _restored(self, task_id: int, pool: Pool[Any, Any], key: str | None, payload: Any) -> Handle[Any]:
-        handle: Handle[Any] = Handle(self, pool, payload, key)
-        handle.id = task_id
-        return handle
 
     def go_on(self, ledger: Ledger) -> None:
         """From here on, everything is stored before it is done."""
@@ -315,35 +282,9 @@ class Shard:
 
     # Time.
 
-    def _watch_alarm(self) -> _native.Alarm | None:
-        # Of a loop whose time is that of the machine's clock; others may let it stand still or jump.
-        if abs(self.loop.time() - time.monotonic()) > SAME_CLOCK:
-            return None
-        alarm = _native.Alarm()
-        try:
-            self.loop.add_reader(alarm.fileno(), self._due)
-        except NotImplementedError:
-            return None
-        return alarm
-
-    def _arm(self, at: float) -> None:
-        # One timer at a time. When what it was for has gone, it looks once and is set anew: cheaper than to set it at
-        # every change.
-        self._armed = at
-        if self._alarm is not None:
-            self._alarm.set(max(0.0, at - self.loop.time()))
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self.loop.call_at(at, self._due)
-
-    def _due(self) -> None:
-        # A loop may call within the resolution of its clock before the instant: it has come all the same.
-        at, self._timer, self._armed = self._armed, None, math.inf
-        self.machine.handle_timeout(max(at, self.loop.time()) if at < math.inf else self.loop.time())
+    def _due(self, now: float) -> None:
+        self.machine.handle_timeout(now)
         self.pump()
-        if self._alarm is not None and self._armed == math.inf:
-            self._alarm.set(None)
 
     # Watching.
 
@@ -383,11 +324,7 @@ class Shard:
     def close(self) -> None:
         """Leaves nothing behind: no timer, no thread, no reader that waits."""
         self.is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._alarm is not None:
-            self.loop.remove_reader(self._alarm.fileno())
-            self._alarm = None
+        self._timer.close()
         if self._threads is not None:
             self._threads.shutdown(wait=True)
         for stream in list(self.streams):

@@ -12,6 +12,8 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mirab import _native
+from mirab._scheduler_pool import Pool, Resource
+from mirab._scheduler_task import Handle
 from mirab.errors import InvalidOption, from_code
 
 if TYPE_CHECKING:
@@ -133,6 +135,33 @@ class Ledger:
                 f"the {what} of task {task_id} in the store cannot be read ({error}): "
                 "start with the codec that wrote it"
             ) from error
+
+
+def restore(
+    shard: Shard, ledger: Ledger, resources: list[tuple[Resource, str]], pools: dict[str, Pool[Any, Any]]
+) -> None:
+    """A shard takes up what is stored for it: live tasks, and the ends of those with keys."""
+    declared = [
+        (at.name, at.permits if at.kind == "semaphore" else None, (at.rate, at.burst), home) for at, home in resources
+    ]
+    here = [(pool.name, pool.slots, pool.max_queued) for pool in pools.values()]
+    live, ended = shard.machine.restore(shard.loop.time(), ledger.native, declared, here)
+    for task_id, pool, key, payload in live:
+        if pool not in pools:
+            raise InvalidOption(
+                f"the store has task {task_id} for pool {pool!r}, which is not declared in shard {shard.name!r}: "
+                "add that pool, with slots=0 if its tasks are to wait"
+            )
+        given = ledger.decode("payload", task_id, payload)
+        shard.live[task_id] = Handle.restored(task_id, shard, pools[pool], given, key)
+    for task_id, pool, key, end, result in ended:
+        if pool in pools:  # nobody can submit to one that is gone
+            handle = shard.keyed[task_id] = Handle.restored(task_id, shard, pools[pool], None, key)
+            if end[0] == "Completed":
+                handle._value = ledger.decode("result", task_id, result)
+            elif end[0] == "Failed":
+                handle._value = end[1]
+            handle._ended(*end)
 
 
 def digest(data: bytes) -> int:

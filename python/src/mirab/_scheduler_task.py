@@ -44,6 +44,13 @@ class Handle(Generic[T]):
         # The result once it has completed, else what its last attempt raised.
         self._value: Any = None
 
+    @classmethod
+    def restored(cls, task_id: int, shard: Shard, pool: Pool[Any, Any], payload: Any, key: str | None) -> Handle[T]:
+        """Of a task that was stored."""
+        handle = cls(shard, pool, payload, key)
+        handle.id = task_id
+        return handle
+
     def __await__(self) -> Generator[Any, None, T]:
         if self._end is None:
             yield from self._wait().__await__()
