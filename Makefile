@@ -46,6 +46,7 @@ bench: python-package ## cost of a decision, memory, mixed loads, and latency of
 	cargo run --profile dist -p mirab-sim --bin bench-gate -- 1000000
 	cargo run --profile dist -p mirab-sim --bin gate-figures
 	cargo run --release -p mirab-sim --bin mixed-loads
+	cargo bench --profile dist -p mirab --bench scheduler
 	cargo bench -p mirab-store --bench durable
 	$(VENV)/bin/python bench/scheduler.py
 	$(VENV)/bin/python bench/served.py
@@ -53,8 +54,9 @@ bench: python-package ## cost of a decision, memory, mixed loads, and latency of
 wheel: $(VENV_STAMP) ## the wheel to give to others, in target/wheels
 	cd python && env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" ../$(VENV)/bin/maturin build --profile dist
 
-peers: ## the gate beside a public crate, in a workspace of its own
-	cd bench/peers && cargo run --release
+peers: ## the gate and the scheduler beside public crates, in a workspace of its own
+	cd bench/peers && cargo run --release --bin bench-peers
+	cd bench/peers && cargo run --release --bin scheduler
 
 instructions: ## instructions a claim, against the recorded number; names in linear, edits in logarithmic time
 	bench/instructions

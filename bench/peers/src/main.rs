@@ -1,7 +1,7 @@
 //! The gate beside the public crate `cronoq-core`, its nearest equivalent: one pool, one semaphore of 10, four classes, no finished task
 //! kept on either side, virtual time. Each turn ends one body, takes the start that this allows, and submits one new piece of work.
 //!
-//! `cargo run --release [claims waiting ...]` measures both in turn, five times, and compares the medians.
+//! `cargo run --release --bin bench-peers [claims waiting ...]` measures both in turn, five times, and compares the medians.
 use cronoq_core::{Action, Core, CoreConfig, LeaseId, Outcome, PoolConfig, Priority, ResourceConfig, TaskSpec};
 use mirab_core::{ClaimId, Ended, Fence, Gate, Submission};
 use std::collections::VecDeque;
@@ -47,7 +47,8 @@ impl Ours {
         self.next += 1;
         let priority = self.classes.next() as i32;
         let needs = [("pool:default", 1), ("sem", 1)];
-        let claim = Submission { id: ClaimId(self.next), kind: "k", needs: &needs, priority, parent: None, place: None };
+        let claim =
+            Submission { id: ClaimId(self.next), kind: "k", needs: &needs, priority, parent: None, place: None };
         self.gate.submit(mirab_core::Time(self.next), claim).expect("known names");
         self.collect();
     }
@@ -132,7 +133,9 @@ fn compare(depth: u64) {
     let (gate, core): (Vec<u64>, Vec<u64>) = rounds.unzip();
     let (gate, core) = (median(gate).max(1), median(core));
     let (whole, tenth) = (core / gate, core * 10 / gate % 10);
-    println!("{depth:>9} waiting: mirab-core {gate} ns, cronoq-core {core} ns a turn: {whole}.{tenth} times its throughput (bar 2)");
+    println!(
+        "{depth:>9} waiting: mirab-core {gate} ns, cronoq-core {core} ns a turn: {whole}.{tenth} times its throughput (bar 2)"
+    );
 }
 
 fn main() {

@@ -1,77 +1,27 @@
-//! The embedded scheduler beside the bare parts of tokio, in one run: `cargo bench -p mirab --bench scheduler -- [throughput|latency|rates]`.
+//! How late the embedded scheduler starts what may start, how exactly it keeps rates (case S12), and what ended tasks leave behind (cases S17, S23):
+//! `cargo bench --profile dist -p mirab --bench scheduler -- [latency|rates|ended]`. Its throughput beside others is measured in `bench/peers`.
 use mirab::{Context, Pool, ResourceConfig, Scheduler, Task, TaskError};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 const TASKS: usize = 100_000;
-const PERMITS: usize = 10;
-const ROUNDS: usize = 5;
 
 fn main() {
     let which: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let is_wanted = |name: &str| which.is_empty() || which.iter().any(|wanted| wanted == name);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    if is_wanted("throughput") {
-        runtime.block_on(throughput());
-    }
     if is_wanted("latency") {
         runtime.block_on(latency());
     }
     if is_wanted("rates") {
         runtime.block_on(rates());
     }
-}
-
-/// All tasks through one semaphore, each yields once; both sides in turn, medians.
-async fn throughput() {
-    let (mut ours, mut bare) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        bare.push(bare_semaphore().await);
-        ours.push(through_mirab().await);
+    if is_wanted("ended") {
+        runtime.block_on(ended());
     }
-    let (ours, bare) = (median(ours), median(bare));
-    println!("{TASKS} tasks that yield once, semaphore of {PERMITS}, four priorities");
-    println!("mirab: {:.0} ns a task; tokio Semaphore + spawn: {:.0} ns; ratio {:.2} (bar 3)", ours, bare, ours / bare);
-}
-
-async fn bare_semaphore() -> f64 {
-    let begun = Instant::now();
-    let semaphore = Arc::new(Semaphore::new(PERMITS));
-    let spawn = |_| {
-        let semaphore = Arc::clone(&semaphore);
-        tokio::spawn(async move {
-            let _permit = semaphore.acquire().await.expect("it is open");
-            tokio::task::yield_now().await;
-        })
-    };
-    let tasks: Vec<_> = (0..TASKS).map(spawn).collect();
-    for task in tasks {
-        task.await.expect("it does not panic");
-    }
-    per_task(begun)
-}
-
-async fn through_mirab() -> f64 {
-    async fn yields(_: Context, (): ()) -> Result<(), Infallible> {
-        tokio::task::yield_now().await;
-        Ok(())
-    }
-    let scheduler = Scheduler::builder()
-        .resource(ResourceConfig::semaphore("sem", PERMITS as u64))
-        .pool(Pool::new("p", yields).slots(1_000).resource("sem", 1))
-        .start()
-        .expect("plain names");
-    let begun = Instant::now();
-    let tasks = scheduler.submit_many::<(), _>((0..TASKS).map(|n| Task::new(()).priority((n % 4) as i32)));
-    for task in tasks {
-        task.expect("known names").await.expect("it does not fail");
-    }
-    let took = per_task(begun);
-    assert_eq!(scheduler.snapshot().priority_inversions, 0);
-    took
 }
 
 /// From the end of a body to the first line of the next, while 100,000 wait.
@@ -195,11 +145,33 @@ fn bare_timer(rate: f64, seconds: f64) -> usize {
     fired
 }
 
-fn per_task(begun: Instant) -> f64 {
-    begun.elapsed().as_nanos() as f64 / TASKS as f64
+/// A million tasks with a timeout of an hour, which end at once: what stays behind, and what it costs to remember them.
+async fn ended() {
+    const MANY: usize = 1_000_000;
+    for retained in [10_000, MANY] {
+        let pool = Pool::new("p", |_: Context, (): ()| async { Ok::<(), Infallible>(()) }).slots(1_000);
+        let scheduler = Scheduler::builder().pool(pool).retained(retained).start().expect("a plain name");
+        let (mut worst, mut per_task, mut resident) = (Duration::ZERO, Vec::new(), Vec::new());
+        for _ in 0..3 {
+            let begun = Instant::now();
+            for _ in 0..MANY / 1_000 {
+                let step = Instant::now();
+                let tasks = (0..1_000).map(|_| Task::new(()).timeout(Duration::from_secs(3_600)));
+                for handle in scheduler.submit_many::<(), _>(tasks) {
+                    handle.expect("a known pool").await.expect("it does not fail");
+                }
+                worst = worst.max(step.elapsed());
+            }
+            per_task.push(begun.elapsed().as_nanos() as usize / MANY);
+            resident.push(resident_mib());
+        }
+        println!(
+            "{MANY} tasks three times, {retained} remembered: {per_task:?} ns a task, worst thousand {worst:?}, {resident:?} MiB resident"
+        );
+    }
 }
 
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+fn resident_mib() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4 / 1_024
 }

@@ -26,7 +26,7 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// Hands it to where it executes.
     pub fn launch(shard: Arc<Shard>, task: Arc<TaskCell>, start: TaskStart) {
-        let (runtime, is_blocking) = (shard.runtime.clone(), task.executor.is_blocking());
+        let (runtime, is_blocking) = (shard.runtime.clone(), task.pool.executor.is_blocking());
         shard.enter();
         let attempt = Self { shard, task, start, body: None, has_reported: false };
         if is_blocking {
@@ -52,7 +52,7 @@ impl Attempt {
     fn begin(&self) -> Option<Body> {
         let payload = self.task.payload(self.start.attempt)?;
         let context = Context::new(Arc::clone(&self.task), Arc::clone(&self.shard), self.start);
-        self.task.executor.begin(context, payload)
+        self.task.pool.executor.begin(context, payload)
     }
 
     fn poll_body(&mut self, context: &mut task::Context<'_>) -> Poll<Output> {

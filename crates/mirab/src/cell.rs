@@ -1,7 +1,7 @@
 //! What the scheduler keeps of a task beside the machine: its payload, and who is to be told how it ended.
+use crate::directory::Listed;
 use crate::error::TaskFailure;
 use crate::failure::Cause;
-use crate::pool::Executor;
 use crate::value::{Payload, Value};
 use mirab_core::Fence;
 use mirab_flow::scheduler::{TaskEnd, TaskId};
@@ -12,8 +12,7 @@ use std::task::Waker;
 /// A task, from its submission until nobody has a handle of it and it has ended.
 pub(crate) struct TaskCell {
     pub id: TaskId,
-    pub pool: Arc<str>,
-    pub executor: Arc<dyn Executor>,
+    pub pool: Arc<Listed>,
     pub key: Option<Box<str>>,
     /// So many attempts may follow the first.
     pub retries: u32,
@@ -48,19 +47,11 @@ struct Outcome {
 }
 
 impl TaskCell {
-    pub fn new(
-        id: TaskId,
-        pool: Arc<str>,
-        executor: Arc<dyn Executor>,
-        key: Option<Box<str>>,
-        retries: u32,
-        payload: Option<Payload>,
-    ) -> Self {
+    pub fn new(id: TaskId, pool: Arc<Listed>, key: Option<Box<str>>, retries: u32, payload: Option<Payload>) -> Self {
         let (payload, outcome) = (Mutex::new(payload), Mutex::default());
         Self {
             id,
             pool,
-            executor,
             key,
             retries,
             payload,
@@ -77,7 +68,7 @@ impl TaskCell {
     /// The payload for an attempt: a copy while another may follow.
     pub fn payload(&self, attempt: u32) -> Option<Payload> {
         let mut payload = lock(&self.payload);
-        if attempt > self.retries { payload.take() } else { self.executor.copy(payload.as_ref()?) }
+        if attempt > self.retries { payload.take() } else { self.pool.executor.copy(payload.as_ref()?) }
     }
 
     /// Asks the body of an attempt to stop.

@@ -37,7 +37,7 @@ impl Context {
     /// The pool.
     #[must_use]
     pub fn pool(&self) -> &str {
-        &self.task.pool
+        &self.task.pool.name
     }
 
     /// The key that the task was submitted with.

@@ -141,22 +141,16 @@ impl Scheduler {
                     continue;
                 }
             };
-            let index = first.pool.shard;
-            let mut same = vec![first];
-            while let Some(Ok(next)) = chunk.next_if(|next| next.as_ref().is_ok_and(|next| next.pool.shard == index)) {
-                same.push(next);
-            }
+            let (index, mut next) = (first.pool.shard, Some(Ok(first)));
             let shard = self.shard(index);
-            let submitted = shard.step(|state, now| {
-                let submit = |ready: Ready| {
-                    state.check_open()?;
-                    ready.submit(state, now)
-                };
-                same.into_iter().map(submit).collect::<Vec<_>>()
+            handles.reserve(chunk.len() + 1);
+            shard.step(|state, now| {
+                while let Some(Ok(ready)) = next.take() {
+                    let submitted = state.check_open().and_then(|()| ready.submit(state, now));
+                    handles.push(submitted.map(|(task, seat)| Handle::new(task, Arc::clone(shard), seat)));
+                    next = chunk.next_if(|next| next.as_ref().is_ok_and(|next| next.pool.shard == index));
+                }
             });
-            handles.extend(
-                submitted.into_iter().map(|one| one.map(|(task, seat)| Handle::new(task, Arc::clone(shard), seat))),
-            );
         }
     }
 
@@ -259,10 +253,11 @@ impl Ready {
             let task = state.find(submitted.id).expect("a task with a key is kept as long as the machine knows it");
             return Ok((Arc::clone(task), task.seat()));
         }
-        let (name, executor) = (Arc::clone(&self.pool.name), Arc::clone(&self.pool.executor));
-        let task = TaskCell::new(submitted.id, name, executor, key, retries, Some(self.payload));
         #[cfg(feature = "sqlite")]
-        let task = task.with_coder(self.blob.as_ref().and(self.pool.coder.clone()));
+        let coder = self.blob.as_ref().and(self.pool.coder.clone());
+        let task = TaskCell::new(submitted.id, self.pool, key, retries, Some(self.payload));
+        #[cfg(feature = "sqlite")]
+        let task = task.with_coder(coder);
         let task = Arc::new(task);
         #[cfg(feature = "sqlite")]
         state.accept(&task, self.blob);

@@ -167,7 +167,7 @@ impl Shard {
             let random = state.random.draw();
             state.machine.finish(now, id, fence, outcome, random);
         });
-        let is_next = |action: &Action| matches!(action, Action::Launch(task, _) if !task.executor.is_blocking());
+        let is_next = |action: &Action| matches!(action, Action::Launch(task, _) if !task.pool.executor.is_blocking());
         let next = actions.iter().position(is_next).map(|at| actions.remove(at));
         self.carry_out(actions, is_over);
         if let Some(Action::Launch(task, start)) = next { Some((task, start)) } else { None }

@@ -42,6 +42,9 @@ impl Ended {
 
     /// Remembers one; gives the one that is forgotten for it.
     pub fn push(&mut self, id: TaskId, task: EndedTask) -> Option<(TaskId, EndedTask)> {
+        if self.retained == 0 {
+            return Some((id, task));
+        }
         self.by_id.insert(id, task);
         self.order.push_back(id);
         if self.order.len() <= self.retained {

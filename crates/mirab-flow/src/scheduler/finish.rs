@@ -21,7 +21,6 @@ impl TaskMachine {
             _ => None,
         };
         let how = if stopped.is_none() { GateEnd::ByItself } else { GateEnd::Stopped };
-        self.pool_of(id).running -= 1;
         // What comes after it is in line before its units are given on.
         self.conclude(now, id, outcome, stopped, random);
         self.gate.release(now, id.claim(), fence, how);
@@ -47,21 +46,29 @@ impl TaskMachine {
         record.stage = Stage::Due(due);
         self.alarms.insert((due, id, Alarm::Due));
         self.note(id);
-        self.pool_of(id).queued += 1;
+        let pool = self.pool_of(id);
+        pool.running -= 1;
+        pool.queued += 1;
         self.counts.retried += 1;
         self.tell(now, id, What::Retrying { attempt, pause, at_most, message });
     }
 
     /// A task is over, and with it, it may be, tasks that were to come after it.
     pub(super) fn end(&mut self, now: Time, id: TaskId, end: TaskEnd) {
-        let mut over = vec![(id, end)];
-        while let Some((id, end)) = over.pop() {
-            for (next, on) in self.end_one(now, id, end.clone()) {
+        let dependants = self.end_one(now, id, end.clone());
+        let mut over = vec![];
+        if !dependants.is_empty() {
+            over.push((id, end, dependants));
+        }
+        while let Some((id, end, dependants)) = over.pop() {
+            for (next, on) in dependants {
                 match (limits::is_broken(id, on, &end), self.tasks.get_mut(next)) {
                     (_, None) => {}
                     (Some(reason), Some(_)) => {
                         self.withdraw(now, next);
-                        over.push((next, TaskEnd::Skipped { reason }));
+                        let skipped = TaskEnd::Skipped { reason };
+                        let dependants = self.end_one(now, next, skipped.clone());
+                        over.push((next, skipped, dependants));
                     }
                     (None, Some(record)) => {
                         let Stage::Blocked(open) = &mut record.stage else { continue };
@@ -78,10 +85,9 @@ impl TaskMachine {
     /// Gives the tasks that come after it.
     fn end_one(&mut self, now: Time, id: TaskId, end: TaskEnd) -> Vec<(TaskId, super::On)> {
         let Some(mut record) = self.tasks.remove(id) else { return Vec::new() };
-        if record.fence().is_none()
-            && let Some(pool) = self.pools.get_mut(record.shape.spec.pool.as_str())
-        {
-            pool.queued -= 1;
+        if let Some(pool) = self.pools.get_mut(record.shape.spec.pool.as_str()) {
+            let left = if record.fence().is_none() { &mut pool.queued } else { &mut pool.running };
+            *left -= 1;
         }
         if let Some(at) = record.start_by {
             self.alarms.remove(&(at, id, Alarm::Expire));

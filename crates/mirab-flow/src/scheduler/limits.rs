@@ -101,6 +101,7 @@ impl TaskMachine {
         }
         self.gate.remove(now, &slot_name(name))?;
         self.pools.remove(name);
+        self.shapes.forget(name);
         Ok(())
     }
 

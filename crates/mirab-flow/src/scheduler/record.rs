@@ -119,6 +119,12 @@ impl Shapes {
         found
     }
 
+    /// The pool has gone: a shape that is known is one whose pool is there.
+    pub fn forget(&mut self, pool: &str) {
+        self.by_spec.retain(|BySpec(shape)| shape.spec.pool != pool);
+        self.last = None;
+    }
+
     pub fn insert(&mut self, shape: Shape) -> Arc<Shape> {
         let shape = Arc::new(shape);
         if self.by_spec.len() >= self.crowded.max(KEPT) {

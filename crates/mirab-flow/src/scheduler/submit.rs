@@ -4,7 +4,7 @@ use super::record::{More, Record, Shape, Stage};
 use super::spec::{Admission, On, Submitted, TaskEffect, TaskEnd, TaskId, TaskSpec, TaskStart, What};
 use super::timing::Alarm;
 use super::{TaskMachine, limits};
-use mirab_core::{Refusal, Start, Submission, Time};
+use mirab_core::{Gate, Refusal, Start, Submission, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -28,12 +28,9 @@ impl TaskMachine {
         let is_late = admission.start_by.is_some_and(|at| at <= now);
         let id = TaskId(u64::from(self.options.shard_number) << SHARD_SHIFT | self.next_id);
         let joins_now = open == 0 && broken.is_none() && !is_early && !is_late;
-        if !joins_now {
-            self.check_needs(&shape)?;
-        }
         let Admission { priority, key, digest, not_before, start_by, after } = admission;
         let key = key.map(|key| (Arc::<str>::from(key), digest));
-        let record = Record {
+        let mut record = Record {
             shape,
             stage: Stage::Blocked(open),
             priority,
@@ -44,17 +41,20 @@ impl TaskMachine {
             deadline: None,
             more: self.more(key.clone(), &after),
         };
-        self.tasks.insert(id, record);
-        if joins_now && let Err(refusal) = self.join(now, id) {
-            self.tasks.remove(id);
-            return Err(refusal.into());
+        if joins_now {
+            line_up(&mut self.gate, now, id, &mut record)?;
+        } else {
+            self.check_needs(&record.shape)?;
         }
+        if let Some(pool) = self.pools.get_mut(spec.pool.as_str()) {
+            pool.queued += 1;
+        }
+        self.tasks.insert(id, record);
         self.next_id += 1;
         self.counts.submitted += 1;
         if let Some((key, _)) = key {
             self.keys.insert(key, id);
         }
-        self.pool_of(id).queued += 1;
         self.note_new(id);
         self.tell(now, id, What::Submitted);
         self.settle_in(now, id, &after, broken, is_late);
@@ -106,22 +106,8 @@ impl TaskMachine {
 
     /// Puts a task in line; with the place it had before, if any.
     pub(super) fn join(&mut self, now: Time, id: TaskId) -> Result<(), Refusal> {
-        let Self { tasks, gate, .. } = self;
-        let Some(record) = tasks.get_mut(id) else { return Ok(()) };
-        let shape = &record.shape;
-        let needs = shape.needs.iter().map(|(name, units)| (name.as_str(), *units));
-        let tags = shape.tags.iter().filter(|tag| gate.is_declared(tag)).map(|tag| (tag.as_str(), 1));
-        let needs: Vec<(&str, u64)> = needs.chain(tags).collect();
-        let claim = Submission {
-            id: id.claim(),
-            kind: &shape.kind,
-            needs: &needs,
-            priority: record.priority,
-            parent: None,
-            place: record.place,
-        };
-        record.place = Some(gate.submit(now, claim)?);
-        record.stage = Stage::Queued(now);
+        let Some(record) = self.tasks.get_mut(id) else { return Ok(()) };
+        line_up(&mut self.gate, now, id, record)?;
         self.note(id);
         Ok(())
     }
@@ -154,11 +140,8 @@ impl TaskMachine {
         }
         let (attempt, deadline, shape) = (record.attempts, record.deadline, Arc::clone(&record.shape));
         let waited = start.at.since(since);
-        self.count_wait(&shape, waited);
+        self.count_start(&shape, waited);
         self.note_start(id, &shape);
-        let pool = self.pool_of(id);
-        pool.queued -= 1;
-        pool.running += 1;
         self.counts.started += 1;
         self.effects.push_back(TaskEffect::Start(TaskStart {
             id,
@@ -216,11 +199,11 @@ impl TaskMachine {
 
     /// What alike tasks have in common, checked as far as it does not depend on limits.
     pub(super) fn shape(&mut self, spec: &TaskSpec) -> Result<Arc<Shape>, TaskError> {
-        if !self.pools.contains_key(spec.pool.as_str()) {
-            return Err(self.unknown_pool(&spec.pool));
-        }
         if let Some(shape) = self.shapes.get(spec) {
             return Ok(shape);
+        }
+        if !self.pools.contains_key(spec.pool.as_str()) {
+            return Err(self.unknown_pool(&spec.pool));
         }
         Ok(self.shapes.insert(Shape::new(spec)?))
     }
@@ -229,4 +212,28 @@ impl TaskMachine {
         let needs: Vec<(&str, u64)> = shape.needs.iter().map(|(name, units)| (name.as_str(), *units)).collect();
         self.gate.check_needs(&needs, None)
     }
+}
+
+/// Needs that are told the gate without asking for memory.
+const FEW: usize = 4;
+
+/// Puts a task in the line of the gate.
+fn line_up(gate: &mut Gate, now: Time, id: TaskId, record: &mut Record) -> Result<(), Refusal> {
+    let shape = &record.shape;
+    let own = || shape.needs.iter().map(|(name, units)| (name.as_str(), *units));
+    let mut few = [("", 0); FEW];
+    let many: Vec<(&str, u64)>;
+    let needs = if shape.tags.is_empty() && shape.needs.len() <= FEW {
+        own().zip(&mut few).for_each(|(need, place)| *place = need);
+        &few[..shape.needs.len()]
+    } else {
+        let tags = shape.tags.iter().filter(|tag| gate.is_declared(tag)).map(|tag| (tag.as_str(), 1));
+        many = own().chain(tags).collect();
+        &many[..]
+    };
+    let (priority, place) = (record.priority, record.place);
+    let claim = Submission { id: id.claim(), kind: &shape.kind, needs, priority, parent: None, place };
+    record.place = Some(gate.submit(now, claim)?);
+    record.stage = Stage::Queued(now);
+    Ok(())
 }

@@ -107,9 +107,11 @@ impl TaskMachine {
     }
 
     /// A task started after so many nanoseconds in line.
-    pub(super) fn count_wait(&mut self, shape: &Shape, waited: u64) {
+    pub(super) fn count_start(&mut self, shape: &Shape, waited: u64) {
         if let Some(pool) = self.pools.get_mut(shape.spec.pool.as_str()) {
             pool.waits.add(waited);
+            pool.queued -= 1;
+            pool.running += 1;
         }
         for (name, _) in &shape.needs[1..] {
             if let Some(waits) = self.waits.get_mut(name) {

@@ -96,8 +96,7 @@ fn ended_cell(
 
 fn cell(task: &StoredTask, pool: &Arc<Listed>, payload: Option<Payload>) -> TaskCell {
     let key = task.key.as_ref().map(|(key, _)| key.as_str().into());
-    let (name, retries) = (Arc::clone(&pool.name), task.spec.retry.retries);
-    let cell = TaskCell::new(task.id, name, Arc::clone(&pool.executor), key, retries, payload);
+    let cell = TaskCell::new(task.id, Arc::clone(pool), key, task.spec.retry.retries, payload);
     cell.accept(Ok(()));
     cell.with_coder(pool.coder.clone())
 }
