@@ -247,3 +247,57 @@ def test_a_scheduler_that_is_killed_again_and_again_runs_all_that_it_accepted(tm
     asyncio.run(counted())
     # Eight execute at once: no kill makes more than eight run again.
     assert sum(times - 1 for times in begun.values()) <= 8 * rounds
+
+
+FULL = """
+import asyncio, resource, sys
+from mirab import Pool, Scheduler, errors, sqlite
+
+started = []
+
+async def call(ctx, text):
+    started.append(ctx.task_id)
+    await asyncio.Event().wait()
+
+async def main():
+    accepted = 0
+    async with Scheduler([Pool("p", call, slots=4)], store=sqlite(sys.argv[1]), grace=0) as scheduler:
+        await scheduler.submit("first")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        try:
+            while True:
+                accepted += 1
+                await scheduler.submit("x" * 50_000)
+        except errors.StoreUnavailable:
+            pass
+        for again in (scheduler.submit("no more"), scheduler.submit_many(["no more"])):
+            try:
+                await again
+            except errors.StoreUnavailable:
+                pass
+            else:
+                raise AssertionError("what is not stored is not accepted")
+        assert scheduler.snapshot().pools["p"].waiting == 0, "nothing waits for a start that can never be stored"
+    print(accepted)
+
+asyncio.run(main())
+"""
+
+
+def test_a_full_disk_refuses_what_it_cannot_store_and_loses_nothing(tmp_path: Path) -> None:
+    child = [sys.executable, "-c", FULL, str(tmp_path / "state.db")]
+    done = subprocess.run(child, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    accepted = int(done.stdout)
+
+    async def finish() -> None:
+        calls: list[Any] = []
+
+        async def note(ctx: Context, text: str) -> None:
+            calls.append(text)
+
+        async with Scheduler([Pool("p", note)], store=sqlite(tmp_path / "state.db")):
+            pass
+        assert len(calls) == accepted, "the first, and all that came before the one that was refused"
+
+    asyncio.run(finish())
