@@ -26,6 +26,7 @@ test: python-package ## all tests: repository rules, Rust, Python types, Python
 	cargo run --quiet -p xtask -- tidy
 	cargo test --workspace --exclude mirab-python
 	cargo test -p mirab --features sqlite --test durable
+	cargo test -p mirab --features sqlite --doc
 	$(VENV)/bin/python -m mypy --strict python/src $(wildcard examples/*.py)
 	$(VENV)/bin/python -m mypy.stubtest mirab._native
 	$(VENV)/bin/python -m pytest python/tests
@@ -37,6 +38,7 @@ soak: python-package ## the longer proofs: histories by the million, a billion g
 	MIRAB_SOAK=1 cargo test --release -p mirab-sim --test fuzz_names
 	MIRAB_SOAK=1 cargo test --release -p mirab-store scheduled_killed
 	MIRAB_SOAK=1 cargo test --release -p mirab --features sqlite --test durable killed
+	cargo run --release -p mirab --example rate_limited_api
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/test_scheduler_durable.py -k killed
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/test_examples.py
 	MIRAB_SOAK=1 $(VENV)/bin/python -m pytest python/tests/served/test_server_killed.py
