@@ -42,7 +42,7 @@ pub use error::{Error, TaskFailure};
 pub use events::{Event, Events};
 pub use failure::{Cause, Permanent, Retryable, TaskError};
 pub use handle::Handle;
-pub use mirab_core::{Blocked, Explanation, Limit, Promise, Rate, Refusal, ResourceConfig, ResourceView};
+pub use mirab_core::{Blocked, Explanation, Limit, Promise, Rate, Refusal, ResourceConfig, ResourceView, Time};
 pub use mirab_flow::scheduler::{
     MachineSnapshot as Snapshot, On, PoolSnapshot, PoolSpec, Quantiles, ResourceSnapshot, StopReason, TaskCounts,
     TaskEnd, TaskError as Refused, TaskId, TaskState, TaskStatus, What,

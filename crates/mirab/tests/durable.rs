@@ -1,5 +1,7 @@
 //! Schedulers with a store: what was accepted goes on after the process has gone.
-use mirab::{Codec, CodecError, Context, Handle, Pool, ResourceConfig, Scheduler, Task, TaskError, TaskState, sqlite};
+use mirab::{
+    Codec, CodecError, Context, Event, Handle, Pool, ResourceConfig, Scheduler, Task, TaskError, TaskState, sqlite,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -66,6 +68,7 @@ async fn what_waits_and_what_was_executing_goes_on_in_the_next_scheduler() {
     assert_eq!(scheduler.status(last.id()).unwrap().priority, 7);
 }
 
+/// Case D26, and keys.
 #[tokio::test]
 async fn results_of_keys_and_balances_of_buckets_are_kept() {
     let (_home, path) = home();
@@ -81,6 +84,24 @@ async fn results_of_keys_and_balances_of_buckets_are_kept() {
         scheduler.shutdown(LONG).await;
     }
     assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn times_are_told_since_the_start_of_the_scheduler() {
+    let (_home, path) = home();
+    let told = |ctx: Context, _: u64| async move {
+        let (now, deadline) = (ctx.now(), ctx.deadline().unwrap());
+        Ok::<_, TaskError>([now, deadline, ctx.time_left().unwrap()].map(|time| time.as_secs()))
+    };
+    let scheduler = start(&path, Pool::new("p", told).stored::<u64, [u64; 3]>());
+    let mut events = scheduler.events();
+    let handle: Handle<[u64; 3]> = scheduler.submit(Task::new(1_u64).timeout(LONG)).unwrap();
+    let [now, deadline, left] = handle.await.unwrap();
+    let hour = LONG.as_secs();
+    assert!(now < 60 && (hour..hour + 60).contains(&deadline) && left <= hour, "{now} {deadline} {left}");
+    let Some(Event::Task { at, .. }) = events.next().await else { panic!("something has happened") };
+    assert!(at <= scheduler.now() && scheduler.now() < LONG, "{at:?}");
+    scheduler.shutdown(LONG).await;
 }
 
 #[tokio::test]

@@ -293,7 +293,7 @@ pub struct TaskStatus {
     pub attempts: u32,
     /// Its priority.
     pub priority: i32,
-    /// When it joins the line, while it is Scheduled or AwaitingRetry.
+    /// When it joins the line, while it is Scheduled or AwaitingRetry; on the clock of the host.
     pub due_at: Option<Time>,
     /// How it ended, once it has.
     pub end: Option<TaskEnd>,
