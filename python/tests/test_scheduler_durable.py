@@ -118,7 +118,7 @@ def test_what_cannot_be_stored_or_read_is_told(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with started(tmp_path, endless()) as scheduler:
-            with pytest.raises(errors.InvalidOption, match="payload for pool 'p' cannot be stored"):
+            with pytest.raises(errors.InvalidOption, match="the payload cannot be stored"):
                 await scheduler.submit(object())
             assert scheduler.snapshot().counts.submitted == 0
             await scheduler.submit(1)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar, Unpack, overload
 
 from mirab import _native
+from mirab._scheduler_checks import seconds, text, whole
 from mirab._scheduler_events import EventStream
 from mirab._scheduler_options import Options, TaskOptions
 from mirab._scheduler_pool import DEFAULT_SHARD, Pool, Resource
@@ -52,6 +53,14 @@ class Scheduler:
             or len(self._shard_names) > 256
         ):
             raise InvalidOption(f"shards={shards!r}: expected 1 to 256 names, each once")
+        for name in self._shard_names:
+            text("shards", name)
+        for option, value in (("grace", grace), ("aging", aging), ("assumed_duration", assumed_duration)):
+            if value is not None:
+                seconds(option, value)
+        whole("retained", retained, 0, 1 << 48)
+        if store is not None and not isinstance(store, Store):
+            raise InvalidOption(f'store={store!r}: expected mirab.sqlite(path), as in store=sqlite("state.db")')
         self._grace = grace
         self._gate = (aging, assumed_duration, retained)
         self._store = store
@@ -61,6 +70,8 @@ class Scheduler:
         self._resources: dict[str, Resource] = {}
         self._submitter = Submitter(self._pools, self._shards)
         self._is_open = False
+        self._is_closed = False
+        self._closing: asyncio.Task[None] | None = None
         self._submitted = 0
 
     @classmethod
@@ -119,10 +130,16 @@ class Scheduler:
         for number, name in enumerate(self._shard_names):
             machine = _native.Machine(name, number, aging, assumed, retained)
             self._shards[name] = Shard(name, machine, loop, retained)
-        if self._store is None:
-            self._declare()
-        else:
-            self._open(self._store, loop)
+        try:
+            if self._store is None:
+                self._declare()
+            else:
+                self._open(self._store, loop)
+        except BaseException:
+            self._is_closed = True
+            for shard in self._shards.values():
+                shard.close()
+            raise
         self._is_open = True
         return self
 
@@ -164,26 +181,61 @@ class Scheduler:
     async def shutdown(self, grace: float | None = None) -> None:
         """Takes no task any more, lets those that are there end, and comes back when nothing executes.
 
-        After ``grace`` seconds, if given, the rest is cancelled.
+        After ``grace`` seconds, if given, the rest is cancelled; so it is when this very call is. With a store, what is
+        cancelled like that stays stored and goes on at the next start.
         """
-        self._check_loop()
+        self._check_before_shutdown(grace)
         self._is_open = False
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        if grace is not None and grace > 0:
+            asyncio.get_running_loop().call_later(grace, self._cancel_all)
+        elif grace is not None:
+            self._cancel_all()
         try:
-            if grace is None or grace > 0:
-                async with asyncio.timeout(grace):
-                    await self._idle()
-        except TimeoutError:
-            pass
-        finally:
-            # Also when this very call was cancelled: nothing may go on unseen.
+            await asyncio.shield(self._closing)
+        except asyncio.CancelledError:
+            # Nothing may go on unseen.
+            self._cancel_all()
+            await asyncio.shield(self._closing)
+            raise
+
+    def _check_before_shutdown(self, grace: float | None) -> None:
+        if grace is not None:
+            seconds("grace", grace)
+        try:
+            self._check_loop()
+        except SchedulerClosed:
+            if self._ledger is not None:  # its loop is gone: another scheduler may have the file
+                for shard in self._shards.values():
+                    shard.let_go()
+                self._ledger.native.close()
+            raise
+        here = asyncio.current_task()
+        bodies = (handle._attempt for shard in self._shards.values() for handle in shard.live.values())
+        if any(body is not None and body._runner is here for body in bodies):
+            raise InvalidOption(
+                "a task cannot wait for the end of its own scheduler: leave that to asyncio.create_task(...)"
+            )
+
+    async def _close(self) -> None:
+        while True:
+            try:
+                await self._idle()
+                break
+            except asyncio.CancelledError:  # as a loop does that ends; bodies were cancelled too, and are waited for
+                self._cancel_all()
+        self._is_closed = True
+        for shard in self._shards.values():
+            shard.close()
+        if self._ledger is not None:
+            await self._ledger.close()
+            self._ledger = None
+
+    def _cancel_all(self) -> None:
+        if not self._is_closed:
             for shard in self._shards.values():
                 shard.cancel_all()
-            await self._idle()
-            for shard in self._shards.values():
-                shard.close()
-            if self._ledger is not None:
-                await self._ledger.close()
-                self._ledger = None
 
     async def _idle(self) -> None:
         # A task of one shard may have been submitted by one of another.
@@ -195,6 +247,11 @@ class Scheduler:
         for shard in self._shards.values():
             return shard.check_loop()
         raise SchedulerClosed("the scheduler was not started: use `async with scheduler`")
+
+    def _check_usable(self) -> None:
+        self._check_loop()
+        if self._is_closed:
+            raise SchedulerClosed("the scheduler was shut down: make a new one")
 
     def _check_open(self) -> None:
         self._check_loop()
@@ -249,10 +306,13 @@ class Scheduler:
         """
         self._check_open()
         chosen = Options(**options) if options else None
-        handles = await self._submitter.submit_many(payloads, pool, chosen, self._check_open)
-        if self._ledger is not None and handles:
-            await handles[0]._shard.stored()
-        return handles
+        try:
+            return await self._submitter.submit_many(payloads, pool, chosen, self._check_open)
+        finally:
+            # Also those before one that was refused are only accepted once they are on the disk.
+            if self._ledger is not None:
+                for shard in self._shards.values():
+                    await shard.stored()
 
     # Limits, changed while work runs; each change takes effect at once.
 
@@ -262,7 +322,7 @@ class Scheduler:
 
     def set_resource(self, resource: Resource) -> None:
         """Declares a resource, or gives a declared one another limit."""
-        self._check_loop()
+        self._check_usable()
         name = self._shard_of("resource", resource.name, resource.shard)
         for shard in self._shards.values():  # the others answer ResourceOnOtherShard
             now = shard.loop.time()
@@ -285,7 +345,7 @@ class Scheduler:
 
     def remove_resource(self, name: str) -> None:
         """Takes a resource away that nobody holds or waits for."""
-        self._check_loop()
+        self._check_usable()
         for shard in self._shards.values():
             if self._resources.get(name) is None or self._home_of(self._resources[name].shard) == shard.name:
                 shard.machine.remove_resource(shard.loop.time(), name)
@@ -293,7 +353,7 @@ class Scheduler:
 
     def add_pool(self, pool: Pool[Any, Any]) -> None:
         """Adds a pool."""
-        self._check_loop()
+        self._check_usable()
         if pool.name in self._pools:
             raise InvalidOption(
                 f"pool {pool.name!r} is there already: expected each name once; change it with set_slots"
@@ -312,9 +372,9 @@ class Scheduler:
 
     def set_slots(self, name: str, slots: int) -> None:
         """Changes how many attempts of a pool execute at once; 0 pauses it. What executes goes on."""
+        whole("slots", slots)
         shard = self._shard_of_pool(name)
         shard.machine.set_pool(shard.loop.time(), name, slots, self._pools[name].max_queued)
-        self._pools[name].slots = slots
         shard.pump()
 
     # Watching.
@@ -326,8 +386,7 @@ class Scheduler:
         :class:`mirab.Lagged`.
         """
         self._check_loop()
-        if limit < 1:
-            raise InvalidOption(f"limit={limit!r}: expected at least 1")
+        whole("limit", limit, 1)
         stream = EventStream(limit, self._leave)
         for shard in self._shards.values():
             shard.watch(stream)
@@ -359,13 +418,13 @@ class Scheduler:
         return home
 
     def _shard_of_pool(self, name: str) -> Shard:
-        self._check_loop()
+        self._check_usable()
         if name not in self._pools:
             raise UnknownPool(f"there is no pool named {name!r}, expected one of {', '.join(self._pools) or 'none'}")
         return self._shards[self._home_of(self._pools[name].shard)]
 
     def _declared_resource(self, name: str, kind: str) -> Resource:
-        self._check_loop()
+        self._check_usable()
         resource = self._resources.get(name)
         if resource is None:
             raise UnknownResource(f"no resource named {name!r} is declared: add it with add_resource")

@@ -69,8 +69,10 @@ class EventStream:
         while not self._events:
             if self._closed:
                 raise StopAsyncIteration
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            if self._waiter is None or self._waiter.done():
+                self._waiter = asyncio.get_running_loop().create_future()
+            # There may be several readers; each event goes to one of them.
+            await asyncio.shield(self._waiter)
         if self._missed:
             missed, self._missed = self._missed, 0
             return Lagged(missed)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from mirab._scheduler_checks import MOST_PRIORITY, seconds, text, whole
 from mirab.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -68,12 +69,14 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("start_within", "timeout", "retry_delay", "retry_max_delay"):
             value = getattr(self, name)
-            if value is not None and not (value >= 0 and math.isfinite(value)):
-                raise InvalidOption(f"{name}={value!r}: expected seconds, 0 or more")
-        if not 0 <= self.retries < 1 << 32:
-            raise InvalidOption(f"retries={self.retries!r}: expected 0 or more")
-        if self.priority is not None and not -(1 << 31) <= self.priority < 1 << 31:
-            raise InvalidOption(f"priority={self.priority!r}: expected a number of 32 bits")
+            if value is not None:
+                seconds(name, value)
+        whole("retries", self.retries, 0, (1 << 32) - 1)
+        if self.priority is not None:
+            whole("priority", self.priority, -MOST_PRIORITY - 1, MOST_PRIORITY)
+        if self.key is not None:
+            text("key", self.key)
+        text("kind", self.kind or "-")
         if isinstance(self.tags, str):
             raise InvalidOption(f"tags={self.tags!r}: expected a list of names, as in tags=[{self.tags!r}]")
         if self.on not in _KINDS_OF_END:

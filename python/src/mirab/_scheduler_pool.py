@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
+from mirab._scheduler_checks import MOST_PRIORITY, text, whole
 from mirab.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ class Resource:
     rate: float = 0.0
     burst: int = 0
     shard: str | None = None
+
+    def __post_init__(self) -> None:
+        text("name", self.name)
+        whole("permits", self.permits)
+        whole("burst", self.burst)
+        if isinstance(self.rate, bool) or not isinstance(self.rate, (int, float)):
+            raise InvalidOption(f"rate={self.rate!r}: expected units a second, as in rate=50.0")
 
     @staticmethod
     def semaphore(name: str, permits: int, *, shard: str | None = None) -> Resource:
@@ -92,6 +100,11 @@ class Pool(Generic[P, R]):
             raise InvalidOption(
                 f"pool {name!r}: {executor!r} cannot be called; expected a function of context and payload"
             )
+        text("name", name)
+        whole("slots", slots)
+        whole("priority", priority, -MOST_PRIORITY - 1, MOST_PRIORITY)
+        if max_queued is not None:
+            whole("max_queued", max_queued)
         self.name = name
         self.executor = executor
         self.is_async = is_async(executor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 from collections import OrderedDict
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,11 @@ from mirab.errors import Permanent, Retryable, SchedulerClosed, UnknownTask
 # The gate says how many threads there are; this only must not be fewer than it allows.
 MOST_THREADS = 1 << 16
 START, STOP = 0, 1
+# Seconds until an attempt that somebody else cancelled is told to have failed where there is a store. When the loop is
+# ending, they never pass: the attempt has gone with its process, and another follows at the next start.
+LOST_AFTER = 1.0
+# As good as never: seconds that the machine's clock can hold.
+MOST_PAUSE = 1e9
 
 
 class Shard:
@@ -35,6 +41,7 @@ class Shard:
         self.is_closed = False
         self.live: dict[int, Handle[Any]] = {}
         self.streams: WeakSet[EventStream] = WeakSet()
+        self._is_watched = False
         self._retained = retained
         self.keyed: OrderedDict[int, Handle[Any]] = OrderedDict()
         # A loop with its own clock has its own dice too, so that a test is the same every time.
@@ -47,6 +54,8 @@ class Shard:
         self.ledger: Ledger | None = None
         self._last_commit: asyncio.Future[None] | None = None
         self.failure: BaseException | None = None
+        # True once what is cancelled stays stored.
+        self.is_kept = False
 
     def check_loop(self) -> None:
         """Raises unless this is the scheduler's own event loop and thread."""
@@ -68,7 +77,7 @@ class Shard:
     def accept(self, handle: Handle[Any], spec: _native.Spec, priority: int) -> None:
         """Submits a task that needs nothing but what its spec says. Effects are left to :meth:`pump`."""
         ledger = self.ledger
-        data = ledger.encode(handle._pool.name, handle._payload) if ledger is not None else b""
+        data = ledger.encode("payload", handle._payload) if ledger is not None else b""
         handle.id = task_id = self.machine.submit(self.loop.time(), spec, priority)
         self.live[task_id] = handle
         if ledger is not None:
@@ -84,7 +93,7 @@ class Shard:
     ) -> Handle[Any]:
         """The same with all that a task can have; gives the handle of an earlier one with the same key."""
         ledger = self.ledger
-        data = ledger.encode(handle._pool.name, handle._payload) if ledger is not None else b""
+        data = ledger.encode("payload", handle._payload) if ledger is not None else b""
         # Without a store, who submits compares the payloads themselves.
         key = None if handle._key is None else (handle._key, 0 if ledger is None else digest(data))
         stamped = (self.loop.time(), *times)
@@ -148,7 +157,7 @@ class Shard:
                     self._carry_out(effects)
         finally:
             self._pumping = False
-        if self.streams:
+        if self._is_watched:
             self.tell()
         # It is not set back: when what it was for has gone, the machine looks once and it is set anew.
         at = machine.timeout()
@@ -168,22 +177,28 @@ class Shard:
         handle = self.live[task_id]
         context = handle._attempt = Context(handle, fence, attempt, deadline)
         pool = handle._pool
+        # What an attempt sets is its own.
+        variables = handle._context.copy() if handle._context is not None else contextvars.copy_context()
         runner: asyncio.Future[Any]
         try:
             if pool.is_async:
-                runner = self.loop.create_task(pool.executor(context, handle._payload))
+                body = variables.run(pool.executor, context, handle._payload)
+                runner = self.loop.create_task(body, context=variables)
             else:
-                runner = self._start_thread(pool, context, handle._payload)
+                runner = self._start_thread(pool, context, handle._payload, variables)
         except BaseException as error:
+            context.is_void = True
             runner = self.loop.create_future()
-            runner.set_exception(error)
+            # No future can carry a StopIteration.
+            runner.set_exception(RuntimeError(described(error)) if isinstance(error, StopIteration) else error)
         context._runner = runner
         runner.add_done_callback(context._done)
 
-    def _start_thread(self, pool: Pool[Any, Any], context: Context, payload: Any) -> asyncio.Future[Any]:
+    def _start_thread(
+        self, pool: Pool[Any, Any], context: Context, payload: Any, variables: contextvars.Context
+    ) -> asyncio.Future[Any]:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix=f"mirab-{self.name}")
-        variables = contextvars.copy_context()
         return self.loop.run_in_executor(self._threads, variables.run, _call_plain, pool, context, payload)
 
     def _stop(self, task_id: int) -> None:
@@ -196,18 +211,21 @@ class Shard:
 
     def body_ended(self, context: Context, runner: asyncio.Future[Any]) -> None:
         """Tells the machine how an attempt ended, whatever it was."""
-        machine, handle, now = self.machine, context._handle, self.loop.time()
-        task_id, fence = context.task_id, context._fence
+        if runner.cancelled() and not context.cancelled and self.ledger is not None:
+            self.loop.call_later(LOST_AFTER, self._report, context, runner)
+        else:
+            self._report(context, runner)
+
+    def _report(self, context: Context, runner: asyncio.Future[Any]) -> None:
+        handle, now, fence = context._handle, self.loop.time(), context._fence
         handle._attempt = context._runner = None
+        random = self._random.getrandbits(64)
         if runner.cancelled():
             handle._value = asyncio.CancelledError()
-            machine.stopped(now, task_id, fence, self._random.getrandbits(64))
+            self.machine.stopped(now, context.task_id, fence, random)
         elif (error := runner.exception()) is not None:
             handle._value = error
-            again = (
-                -1.0 if isinstance(error, Permanent) else error.retry_after if isinstance(error, Retryable) else None
-            )
-            machine.failed(now, task_id, fence, described(error), again, self._random.getrandbits(64))
+            self.machine.failed(now, context.task_id, fence, described(error), _again(error), random)
         else:
             handle._value = runner.result()
             self._completed(handle, now, fence)
@@ -216,11 +234,10 @@ class Shard:
     def _completed(self, handle: Handle[Any], now: float, fence: int) -> None:
         if self.ledger is not None:
             try:
-                data = self.ledger.codec.encode(handle._value)
+                data = self.ledger.encode("result", handle._value)
             except Exception as error:
                 handle._value = error
-                told = f"the result cannot be stored: {described(error)}"
-                self.machine.failed(now, handle.id, fence, told, -1.0, 0)
+                self.machine.failed(now, handle.id, fence, described(error), -1.0, 0)
                 return
             self.machine.put_result(handle.id, self.ledger.codec.name, data)
         self.machine.completed(now, handle.id, fence)
@@ -249,6 +266,11 @@ class Shard:
         stored = ledger.commit(self, self.machine.poll() or ())
         if stored is not None:
             self._last_commit = stored
+
+    def let_go(self) -> None:
+        """What happens from here on is not stored."""
+        self.ledger = None
+        self.machine.store_in(None)
 
     async def stored(self) -> None:
         """Waits until all that was accepted is on the disk."""
@@ -289,16 +311,22 @@ class Shard:
     # Watching.
 
     def watch(self, stream: EventStream) -> None:
+        if self.is_closed:
+            stream.finish()
+            return
         self.streams.add(stream)
+        self._is_watched = True
         self.machine.watch(True)
 
     def leave(self, stream: EventStream) -> None:
         self.streams.discard(stream)
-        if not self.streams:
-            self.machine.watch(False)
 
     def tell(self) -> None:
-        """Hands on what has happened."""
+        """Hands on what has happened, while somebody reads it."""
+        if not self.streams:
+            self._is_watched = False
+            self.machine.watch(False)
+            return
         for told in self.machine.events():
             event = Event(*told)
             for stream in self.streams:
@@ -309,13 +337,14 @@ class Shard:
     async def idle(self) -> None:
         """Waits until no task is live."""
         while self.live:
-            self._idle = self.loop.create_future()
-            await self._idle
+            if self._idle is None or self._idle.done():
+                self._idle = self.loop.create_future()
+            await asyncio.shield(self._idle)
 
     def cancel_all(self) -> None:
         """Ends what waits and asks what executes to stop. What is stored stays so, and goes on at the next start."""
-        self.ledger = None
-        self.machine.store_in(None)
+        self.is_kept = self.is_kept or self.ledger is not None
+        self.let_go()
         now = self.loop.time()
         for task_id in list(self.live):
             self.machine.cancel(now, task_id)
@@ -324,6 +353,7 @@ class Shard:
     def close(self) -> None:
         """Leaves nothing behind: no timer, no thread, no reader that waits."""
         self.is_closed = True
+        self.let_go()
         self._timer.close()
         if self._threads is not None:
             self._threads.shutdown(wait=True)
@@ -331,12 +361,28 @@ class Shard:
             stream.finish()
 
 
+def _again(error: BaseException) -> float | None:
+    """After how many seconds it is tried again; None: as its options say, below 0: not at all."""
+    if isinstance(error, Permanent):
+        return -1.0
+    after = error.retry_after if isinstance(error, Retryable) else None
+    # One that was set by hand may be anything.
+    return min(max(0.0, after), MOST_PAUSE) if isinstance(after, (int, float)) and after == after else None
+
+
 def _call_plain(pool: Pool[Any, Any], context: Context, payload: Any) -> Any:
     """Runs in a thread."""
+    if context.is_void:
+        return None
     try:
         result = pool.executor(context, payload)
     except StopIteration as error:  # no future can carry it
         raise RuntimeError(f"the executor of pool {pool.name!r} raised StopIteration") from error
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise TypeError(
+            f"the executor of pool {pool.name!r} is a generator, whose body never ran: return the result instead of "
+            "yielding it"
+        )
     if isinstance(result, Awaitable):
         if asyncio.iscoroutine(result):
             result.close()

@@ -64,7 +64,10 @@ def sqlite(path: str | PathLike[str], *, codec: Codec | None = None) -> Store:
     One scheduler has it at a time: a second one is refused (``StoreLocked``). Payloads and results are written by
     ``codec``, as JSON unless given.
     """
-    return Store(fspath(path), codec or Json())
+    place = fspath(path)
+    if not isinstance(place, str) or place.startswith((":memory:", "file:")):
+        raise InvalidOption(f'sqlite({path!r}): expected the path of a file, as in sqlite("state.db")')
+    return Store(place, codec or Json())
 
 
 class Ledger:
@@ -111,14 +114,16 @@ class Ledger:
                 stored.set_exception(error)
                 shard.store_failed(error, effects)
 
-    def encode(self, pool: str, payload: Any) -> bytes:
-        """A payload, to be stored."""
+    def encode(self, what: str, value: Any) -> bytes:
+        """A payload or result, to be stored."""
         try:
-            return self.codec.encode(payload)
+            data = self.codec.encode(value)
+            if not isinstance(data, bytes):
+                raise TypeError(f"the codec gave {type(data).__name__}, expected bytes")
+            return data
         except Exception as error:
             raise InvalidOption(
-                f"the payload for pool {pool!r} cannot be stored: {error}; submit one that codec "
-                f"{self.codec.name!r} writes"
+                f"the {what} cannot be stored: {error}; give one that codec {self.codec.name!r} writes"
             ) from error
 
     def decode(self, what: str, task_id: int, stored: tuple[str, bytes] | None) -> Any:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from mirab import _native
+from mirab._scheduler_checks import whole
 from mirab._scheduler_options import PLAIN, Options, instant
 from mirab._scheduler_pool import DEFAULT_SHARD, Pool
 from mirab._scheduler_shard import Shard
 from mirab._scheduler_task import Handle
-from mirab.errors import InvalidOption, KeyConflict, MirabError, UnknownPool
+from mirab.errors import InvalidOption, KeyConflict, UnknownPool
 
 # So many tasks are accepted before the event loop has its turn: what they let start is not to wait for the rest.
 AT_ONCE = 256
@@ -69,8 +71,9 @@ class Submitter:
                     shard.pump()
                     await asyncio.sleep(0)
                     check_open()
-        except MirabError as error:
-            error.accepted = accepted  # type: ignore[attr-defined]
+        except Exception as error:
+            with suppress(AttributeError):  # of an error that takes no attributes
+                error.accepted = accepted  # type: ignore[attr-defined]
             raise
         finally:
             shard.pump()
@@ -141,7 +144,8 @@ class Submitter:
         return accepted
 
     def _earlier(self, task: Handle[Any] | int, shard: Shard) -> int:
-        if isinstance(task, int):
+        if not isinstance(task, Handle):
+            whole("after", task)
             return task
         if task._shard is not shard:
             raise InvalidOption(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Generator
 from concurrent.futures import Future as ThreadFuture
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from mirab._scheduler_checks import seconds as seconds_of
+from mirab._scheduler_checks import whole
 from mirab._scheduler_views import Explanation, Status
 from mirab.errors import (
     MirabError,
@@ -29,7 +32,7 @@ class Handle(Generic[T]):
     """A task that was accepted. Awaiting it gives the result of its body, or raises how it ended."""
 
     # A waiting task is this object and a record of the machine: nothing else is made before it starts or is awaited.
-    __slots__ = ("_attempt", "_end", "_key", "_payload", "_pool", "_shard", "_value", "_waiters", "id")
+    __slots__ = ("_attempt", "_context", "_end", "_key", "_payload", "_pool", "_shard", "_value", "_waiters", "id")
 
     id: int
 
@@ -38,6 +41,8 @@ class Handle(Generic[T]):
         self._pool = pool
         self._payload = payload
         self._key = key
+        # Its bodies see the variables of who submitted it, not of who freed its slot.
+        self._context: contextvars.Context | None = contextvars.copy_context()
         self._attempt: Context | None = None
         self._waiters: list[asyncio.Future[None]] | None = None
         self._end: str | None = None
@@ -74,7 +79,8 @@ class Handle(Generic[T]):
                 self._waiters.remove(waiter)
 
     def _ended(self, end: str, message: str | None, timed_out: bool) -> None:
-        self._end = "TimedOut" if timed_out else end
+        self._end = "TimedOut" if timed_out else "Kept" if end == "Cancelled" and self._shard.is_kept else end
+        self._context = None
         if end == "Skipped":
             self._value = message
         if self._key is None:
@@ -89,6 +95,9 @@ class Handle(Generic[T]):
         match self._end:
             case "Cancelled":
                 return TaskCancelled(f"{name} was cancelled")
+            case "Kept":
+                why = f"its store failed: {self._shard.failure}" if self._shard.failure else "its scheduler has ended"
+                return TaskCancelled(f"{name} was cancelled, for {why}; it stays stored and goes on at the next start")
             case "Expired":
                 return TaskExpired(f"{name} did not start in time, and has consumed nothing")
             case "Skipped":
@@ -132,7 +141,7 @@ class Handle(Generic[T]):
 class Context:
     """What an executor is told, and may say, of the attempt that it executes; plain ones use it from their thread."""
 
-    __slots__ = ("_fence", "_handle", "_runner", "attempt", "cancelled", "deadline", "task_id")
+    __slots__ = ("_fence", "_handle", "_runner", "attempt", "cancelled", "deadline", "is_void", "task_id")
 
     def __init__(self, handle: Handle[Any], fence: int, attempt: int, deadline: float | None) -> None:
         self.task_id = handle.id
@@ -142,6 +151,8 @@ class Context:
         self.deadline = deadline
         #: True once it was cancelled or timed out: a plain function is to return then, nothing else stops it.
         self.cancelled = False
+        # True when it could not be handed to a thread: one that comes later is not to begin.
+        self.is_void = False
         self._handle = handle
         self._fence = fence
         self._runner: asyncio.Future[Any] | None = None
@@ -157,17 +168,22 @@ class Context:
         return self._handle._key
 
     def settle(self, resource: str, actual: int) -> None:
-        """Corrects what this attempt took of a token bucket: the difference is given back, or owed."""
+        """Corrects what this attempt took of a token bucket: the difference is given back, or owed.
+
+        ``StaleLease`` once the attempt has ended.
+        """
+        whole("actual", actual)
         self._on_loop(lambda shard: shard.settle(self.task_id, self._fence, resource, actual))
 
     def cooldown(self, resource: str, seconds: float) -> None:
         """Nothing that needs this token bucket starts within so many seconds, as after an HTTP 429."""
+        seconds_of("seconds", seconds)
         self._on_loop(lambda shard: shard.cooldown(resource, seconds))
 
     def _on_loop(self, do: Callable[[Shard], None]) -> None:
-        """Does it now on the event loop's thread, or waits until that has done it."""
+        """Does it now on the event loop's thread; a plain function's thread waits until that has done it."""
         shard = self._handle._shard
-        if self._handle._pool.is_async:
+        if self._handle._pool.is_async or _runs(shard.loop):
             shard.check_loop()
             do(shard)
             return
@@ -187,7 +203,19 @@ class Context:
         self._handle._shard.body_ended(self, runner)
 
 
+def _runs(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether this is the thread of a loop."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
 def described(error: BaseException) -> str:
-    """An exception in a line."""
-    text = str(error)
+    """An exception in a line, whatever it is."""
+    try:
+        # Half characters cannot be written anywhere.
+        text = str(error).encode(errors="backslashreplace").decode()
+    except Exception:
+        text = "its text cannot be told"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

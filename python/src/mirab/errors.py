@@ -143,9 +143,16 @@ class TaskSkipped(MirabError):
 
 
 class Retryable(Exception):
-    """Raised by an executor: try again if retries are left, after ``retry_after`` seconds where that is given."""
+    """Raised by an executor: try again if retries are left, after ``retry_after`` seconds where that is given.
+
+    One that has passed, as a moment in an HTTP header may have, is now.
+    """
 
     def __init__(self, *args: object, retry_after: float | None = None) -> None:
+        if retry_after is not None and (
+            isinstance(retry_after, bool) or not isinstance(retry_after, (int, float)) or retry_after != retry_after
+        ):
+            raise InvalidOption(f"retry_after={retry_after!r}: expected a number of seconds")
         super().__init__(*args)
         self.retry_after = retry_after
 

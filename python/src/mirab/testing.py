@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 from collections.abc import Callable, Coroutine
 from random import Random
@@ -20,13 +21,17 @@ class VirtualClock:
 
         assert mirab.testing.VirtualClock().run(main()) == ...
 
-    While threads of a pool (or of ``asyncio.to_thread``) execute, time stands still. Network calls do not hold it:
-    replace them in such a test. Pauses before retries are drawn from ``seed``.
+    While threads of a pool (or of ``asyncio.to_thread``) execute, time stands still; when none of them has come back
+    for ``patience`` seconds of real time, they are taken to wait for the clock, as a function that polls
+    ``ctx.cancelled`` does, and it moves on. Nothing else of the real world holds it: replace network calls, processes,
+    and threads of your own in such a test. Pauses before retries are drawn from ``seed``.
     """
 
-    def __init__(self, start: float = 0.0, seed: int = 0) -> None:
+    def __init__(self, start: float = 0.0, seed: int = 0, patience: float = 1.0) -> None:
         #: Seconds now.
         self.time = start
+        #: Real seconds that threads have, until time moves on without them.
+        self.patience = patience
         self._seed = seed
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
@@ -45,9 +50,24 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         self.random = random
         self.outside = 0
         super().__init__(_JumpingSelector(self))
+        self.move(0.0)
 
     def time(self) -> float:
         return self.clock.time
+
+    async def shutdown_default_executor(self, *args: Any, **kwargs: Any) -> None:
+        # It waits for a thread that nobody else knows of.
+        self.outside += 1
+        try:
+            await super().shutdown_default_executor(*args, **kwargs)
+        finally:
+            self.outside -= 1
+
+    def move(self, seconds: float) -> None:
+        """Time passes."""
+        self.clock.time += seconds
+        # Late instants are far apart as numbers: what is due at the nearest one is due.
+        self._clock_resolution = max(1e-9, 2 * math.ulp(self.clock.time))
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         future = super().run_in_executor(executor, func, *args)
@@ -69,11 +89,15 @@ class _JumpingSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if self._loop.outside:
             # A timer that is due by now is not kept waiting.
-            return super().select(timeout if timeout is not None and timeout <= 0 else None)
+            real = None if timeout is None else 0.0 if timeout <= 0 else self._loop.clock.patience
+            came = super().select(real)
+            if not came and timeout is not None and timeout > 0:
+                self._loop.move(timeout)
+            return came
         ready: list[tuple[selectors.SelectorKey, int]] = super().select(0)
         if ready or timeout is None or timeout <= 0:
             return ready if ready or timeout is not None else self._stuck()
-        self._loop.clock.time += timeout
+        self._loop.move(timeout)
         return ready
 
     def _stuck(self) -> list[tuple[selectors.SelectorKey, int]]:

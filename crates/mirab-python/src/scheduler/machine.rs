@@ -169,7 +169,12 @@ impl Machine {
 
     fn settle(&mut self, py: Python<'_>, now: f64, id: u64, fence: u64, resource: &str, actual: u64) -> PyResult<()> {
         let settled = self.machine.settle(self.clock.time(now), TaskId(id), Fence(fence), resource, actual);
-        settled.map_err(|refusal| refused(py, &refusal))
+        settled.map_err(|refusal| match refusal {
+            Refusal::InvalidClaim { .. } => {
+                raise(py, "StaleLease", "the attempt has ended: settle before its executor returns")
+            }
+            refusal => refused(py, &refusal),
+        })
     }
 
     fn cooldown(&mut self, py: Python<'_>, now: f64, resource: &str, pause: f64) -> PyResult<()> {
