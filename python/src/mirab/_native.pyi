@@ -6,7 +6,18 @@ Times of a scheduler are seconds of its event loop's clock.
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
 
-__all__ = ["Engine", "Machine", "Spec", "__version__", "cli", "render_name", "template_fields"]
+__all__ = [
+    "Alarm",
+    "Engine",
+    "Machine",
+    "Spec",
+    "Store",
+    "__version__",
+    "cli",
+    "read_config",
+    "render_name",
+    "template_fields",
+]
 
 __version__: str
 
