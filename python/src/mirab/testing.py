@@ -27,7 +27,7 @@ class VirtualClock:
     and threads of your own in such a test. Pauses before retries are drawn from ``seed``.
     """
 
-    def __init__(self, start: float = 0.0, seed: int = 0, patience: float = 1.0) -> None:
+    def __init__(self, start: float = 0.0, seed: int = 0, patience: float = 2.0) -> None:
         #: Seconds now.
         self.time = start
         #: Real seconds that threads have, until time moves on without them.
