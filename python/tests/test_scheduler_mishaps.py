@@ -416,3 +416,13 @@ def test_what_a_refused_crowd_had_accepted_is_on_the_disk(tmp_path: Path) -> Non
 
     asyncio.run(crowd())
     asyncio.run(count())
+
+
+def test_tasks_of_a_shard_that_is_not_listed_any_more_are_told_of(tmp_path: Path) -> None:
+    async def start(shards: list[str] | None, pool: Pool[Any, Any]) -> None:
+        async with Scheduler([pool], shards=shards, store=sqlite(tmp_path / "state.db"), grace=0) as scheduler:
+            await scheduler.submit(0.0)
+
+    asyncio.run(start(["a", "b"], Pool("p", hold, slots=0, shard="b")))
+    with pytest.raises(errors.InvalidOption, match="tasks of 2 shards, and 1 are listed"):
+        asyncio.run(start(None, Pool("p", hold)))

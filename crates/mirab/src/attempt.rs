@@ -2,11 +2,10 @@
 use crate::cell::TaskCell;
 use crate::context::Context;
 use crate::failure::TaskError;
+use crate::foreign::{guarded, let_go};
 use crate::pool::{Body, Output};
 use crate::shard::Shard;
 use mirab_flow::scheduler::{Again, TaskOutcome, TaskStart};
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,11 +37,15 @@ impl Attempt {
 
     /// Executes on this thread.
     fn run(mut self) {
-        let output = caught(|| match self.begin() {
-            Some(Body::Thread(call)) => call(),
-            _ => Err(lost_payload()),
-        });
-        let next = self.report(output);
+        let next = if self.task.is_stopped(self.start.fence) {
+            self.conclude(Report::Stopped)
+        } else {
+            let output = guarded(|| match self.begin() {
+                Some(Body::Thread(call)) => call(),
+                _ => Err(lost_payload()),
+            });
+            self.report(output.unwrap_or_else(panicked))
+        };
         self.shard.leave();
         if let Some((task, start)) = next {
             Self::launch(Arc::clone(&self.shard), task, start);
@@ -69,9 +72,9 @@ impl Attempt {
         if self.task.is_stopped(fence) {
             return Some(Report::Stopped);
         }
-        match catch_unwind(AssertUnwindSafe(|| self.poll_body(context))) {
+        match guarded(|| self.poll_body(context)) {
             Ok(Poll::Ready(output)) => return Some(Report::Ended(output)),
-            Err(panic) => return Some(Report::Ended(Err(panicked(&*panic)))),
+            Err(panic) => return Some(Report::Ended(panicked(panic))),
             Ok(Poll::Pending) => {}
         }
         self.task.register_body(context.waker());
@@ -85,7 +88,9 @@ impl Attempt {
         let (value, outcome) = match output {
             Ok(value) => (Ok(value), TaskOutcome::Success),
             Err(error) => {
-                let outcome = TaskOutcome::Failure { message: error.cause.to_string(), again: error.again };
+                let message = guarded(|| error.cause.to_string());
+                let message = message.unwrap_or_else(|panic| format!("an error whose text cannot be told: {panic}"));
+                let outcome = TaskOutcome::Failure { message, again: error.again };
                 (Err(Some(error.cause)), outcome)
             }
         };
@@ -98,9 +103,10 @@ impl Attempt {
     fn encode(&self, output: Output) -> Output {
         let value = output?;
         let Some(coder) = &self.task.coder else { return Ok(value) };
-        match coder.encode_result(&*value) {
+        match guarded(|| coder.encode_result(&*value)).unwrap_or_else(|panic| Err(panic.into())) {
             Ok(blob) => self.task.note_result(blob),
             Err(why) => {
+                let_go(value);
                 let mut error = TaskError::new(format!("the result cannot be stored: {why}"));
                 error.again = Again::Never;
                 return Err(error);
@@ -116,13 +122,16 @@ impl Attempt {
 
     /// The body is over: it goes, and what it held with it, before its units are given on. It may panic in going.
     fn conclude(&mut self, report: Report) -> Option<Next> {
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(self.body.take())));
+        let dropped = guarded(|| drop(self.body.take()));
         match (report, dropped) {
             (Report::Stopped, _) => {
                 self.task.note(self.start.attempt, Err(None));
                 self.finish(TaskOutcome::Stopped)
             }
-            (Report::Ended(Ok(_)), Err(panic)) => self.report(Err(panicked(&*panic))),
+            (Report::Ended(Ok(value)), Err(panic)) => {
+                let_go(value);
+                self.report(panicked(panic))
+            }
             (Report::Ended(output), _) => self.report(output),
         }
     }
@@ -171,7 +180,7 @@ impl Drop for Attempt {
         if self.has_reported {
             return;
         }
-        drop(catch_unwind(AssertUnwindSafe(|| drop(self.body.take()))));
+        let_go(self.body.take());
         // Nothing else may start on a runtime that has gone.
         self.shard.cancel_all();
         self.task.note(self.start.attempt, Err(None));
@@ -196,13 +205,8 @@ impl Shard {
     }
 }
 
-fn caught(call: impl FnOnce() -> Output) -> Output {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic)))
-}
-
-fn panicked(panic: &(dyn Any + Send)) -> TaskError {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    TaskError::new(format!("the executor panicked: {}", text.unwrap_or("without a message")))
+fn panicked(text: String) -> Output {
+    Err(TaskError::new(format!("the executor panicked: {text}")))
 }
 
 /// A payload is kept while an attempt may need it, so this tells of a bug.

@@ -2,6 +2,7 @@
 use crate::directory::Listed;
 use crate::error::TaskFailure;
 use crate::failure::Cause;
+use crate::foreign::let_go;
 use crate::value::{Payload, Value};
 use mirab_core::Fence;
 use mirab_flow::scheduler::{TaskEnd, TaskId};
@@ -94,10 +95,12 @@ impl TaskCell {
     pub fn note(&self, attempt: u32, result: Result<Box<dyn Value>, Option<Cause>>) {
         let mut outcome = lock(&self.outcome);
         outcome.attempts = attempt;
-        match result {
-            Ok(value) => outcome.value = Some(value),
-            Err(cause) => outcome.cause = cause,
-        }
+        let before = match result {
+            Ok(value) => (outcome.value.replace(value), None),
+            Err(cause) => (None, std::mem::replace(&mut outcome.cause, cause)),
+        };
+        drop(outcome);
+        let_go(before);
     }
 
     /// The task is over.
@@ -108,12 +111,16 @@ impl TaskCell {
         let wakers = std::mem::take(&mut outcome.wakers);
         drop(outcome);
         wakers.into_iter().flatten().for_each(Waker::wake);
-        drop(payload);
+        let_go(payload);
     }
 
     /// A seat for a further handle.
     pub fn seat(&self) -> usize {
         let mut outcome = lock(&self.outcome);
+        if outcome.end.is_some() {
+            // Nobody waits any more.
+            return 0;
+        }
         outcome.wakers.push(None);
         outcome.wakers.len() - 1
     }
@@ -150,6 +157,15 @@ impl TaskCell {
     }
 }
 
+impl Drop for TaskCell {
+    fn drop(&mut self) {
+        let outcome = std::mem::take(&mut *lock(&self.outcome));
+        let_go(lock(&self.payload).take());
+        let_go(outcome.value);
+        let_go(outcome.cause);
+    }
+}
+
 #[cfg(feature = "sqlite")]
 impl TaskCell {
     pub fn with_coder(mut self, coder: Option<Arc<dyn crate::store::Coder>>) -> Self {
@@ -171,7 +187,9 @@ impl TaskCell {
         if let Some(accepted) = &stored.accepted {
             return std::task::Poll::Ready(accepted.clone());
         }
-        stored.wakers.push(waker.clone());
+        if !stored.wakers.iter().any(|known| known.will_wake(waker)) {
+            stored.wakers.push(waker.clone());
+        }
         std::task::Poll::Pending
     }
 

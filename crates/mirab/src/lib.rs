@@ -13,6 +13,7 @@ mod directory;
 mod error;
 mod events;
 mod failure;
+mod foreign;
 mod handle;
 mod live;
 mod paused;

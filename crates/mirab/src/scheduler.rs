@@ -113,7 +113,7 @@ impl Scheduler {
     pub fn submit<T: 'static>(&self, task: Task<impl Send + 'static>) -> Result<Handle<T>, Error> {
         let ready = self.prepare::<T, _>(task)?;
         let shard = self.shard(ready.pool.shard);
-        let (task, seat) = shard.command(|state, now| ready.submit(state, now))?;
+        let (task, seat) = shard.step(|state, now| ready.submit(state, now))?;
         Ok(Handle::new(task, Arc::clone(shard), seat))
     }
 
@@ -146,7 +146,7 @@ impl Scheduler {
             handles.reserve(chunk.len() + 1);
             shard.step(|state, now| {
                 while let Some(Ok(ready)) = next.take() {
-                    let submitted = state.check_open().and_then(|()| ready.submit(state, now));
+                    let submitted = ready.submit(state, now);
                     handles.push(submitted.map(|(task, seat)| Handle::new(task, Arc::clone(shard), seat)));
                     next = chunk.next_if(|next| next.as_ref().is_ok_and(|next| next.pool.shard == index));
                 }
@@ -248,8 +248,17 @@ impl Ready {
         let key = self.admission.key.as_deref().map(Box::from);
         let spec = self.pool.spec(&self.spec);
         let retries = spec.retry.retries;
-        let submitted = state.machine.submit(now, spec, self.admission)?;
+        let open = state.check_open();
+        let submitted = open.and_then(|()| Ok(state.machine.submit(now, spec, self.admission)?));
+        let submitted = match submitted {
+            Ok(submitted) => submitted,
+            Err(error) => {
+                state.refuse(self.payload);
+                return Err(error);
+            }
+        };
         if !submitted.is_new {
+            state.refuse(self.payload);
             let task = state.find(submitted.id).expect("a task with a key is kept as long as the machine knows it");
             return Ok((Arc::clone(task), task.seat()));
         }

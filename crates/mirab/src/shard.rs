@@ -7,10 +7,13 @@ use crate::cell::{TaskCell, lock};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::events::Sender;
+use crate::foreign::let_go;
 use crate::random::Random;
 use crate::timer::Timer;
+use crate::value::Payload;
 use mirab_core::{Fence, Time};
 use mirab_flow::scheduler::{TaskEffect, TaskEnd, TaskId, TaskMachine, TaskOutcome, TaskStart};
+use std::any::Any;
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -38,6 +41,8 @@ pub(crate) struct State {
     kept: HashMap<TaskId, Arc<TaskCell>, ById>,
     kept_order: VecDeque<TaskId>,
     pub is_closed: bool,
+    /// Values of the program that are to go once the lock is released: what they do in going is not known.
+    leaving: Vec<Box<dyn Any + Send>>,
     is_watched: bool,
     /// Until it is closed and its last task has ended: then who reads events is told that there are no more.
     events: Option<Sender>,
@@ -57,6 +62,7 @@ pub(crate) enum Action {
     Launch(Arc<TaskCell>, TaskStart),
     Stop(Arc<TaskCell>, Fence),
     Resolve(Arc<TaskCell>, TaskEnd),
+    LetGo(Box<dyn Any + Send>),
     /// The task is stored.
     #[cfg(feature = "sqlite")]
     Accept(Arc<TaskCell>),
@@ -77,6 +83,7 @@ impl Shard {
             kept: HashMap::default(),
             kept_order: VecDeque::new(),
             is_closed: false,
+            leaving: Vec::new(),
             is_watched: false,
             events: Some(events),
             random,
@@ -104,6 +111,7 @@ impl Shard {
         let result = act(&mut state, self.clock.now());
         let mut actions = SPARE.take();
         state.collect(&mut actions);
+        actions.extend(state.leaving.drain(..).map(Action::LetGo));
         #[cfg(feature = "sqlite")]
         state.store(self, &mut actions);
         let is_over = state.is_closed && state.machine.is_idle();
@@ -123,6 +131,7 @@ impl Shard {
                 Action::Launch(task, start) => Attempt::launch(Arc::clone(self), task, start),
                 Action::Stop(task, fence) => task.stop(fence),
                 Action::Resolve(task, end) => task.resolve(end),
+                Action::LetGo(value) => let_go(value),
                 #[cfg(feature = "sqlite")]
                 Action::Accept(task) => task.accept(Ok(())),
             }
@@ -310,9 +319,15 @@ impl State {
         while let Some(oldest) = self.kept_order.front()
             && self.machine.status(*oldest).is_none()
         {
-            self.kept.remove(oldest);
+            let gone = self.kept.remove(oldest);
             self.kept_order.pop_front();
+            self.leaving.extend(gone.map(|task| Box::new(task) as Box<dyn Any + Send>));
         }
+    }
+
+    /// A payload that was not accepted.
+    pub fn refuse(&mut self, payload: Payload) {
+        self.leaving.push(payload);
     }
 
     /// A task that is live, or has a key and is remembered.

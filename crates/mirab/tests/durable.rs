@@ -256,3 +256,53 @@ async fn a_scheduler_that_is_killed_again_and_again_runs_all_that_it_accepted() 
     let again: u32 = started.values().map(|times| times - 1).sum();
     assert!(again as usize <= 8 * rounds, "{again} ran again in {rounds} rounds");
 }
+
+/// A result that cannot be told.
+#[derive(Clone)]
+struct Unwritable;
+
+impl serde::Serialize for Unwritable {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("no letters")
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Unwritable {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        <()>::deserialize(from).map(|()| Unwritable)
+    }
+}
+
+#[tokio::test]
+async fn a_codec_that_panics_fails_the_attempt_and_nothing_else() {
+    let (_home, path) = home();
+    let give = |_: Context, _: u64| async { Ok::<_, TaskError>(Unwritable) };
+    let calls = Arc::new(AtomicU32::new(0));
+    let scheduler = Scheduler::builder()
+        .pool(Pool::new("odd", give).stored::<u64, Unwritable>())
+        .pool(doubling(&calls))
+        .store(sqlite(&path))
+        .start()
+        .unwrap();
+    let failure = scheduler.submit::<Unwritable>(Task::new(1_u64).pool("odd")).unwrap().await.map(drop).unwrap_err();
+    assert!(failure.to_string().contains("cannot be stored: no letters"), "{failure}");
+    assert_eq!(scheduler.submit::<u64>(Task::new(4_u64).pool("p")).unwrap().await.unwrap(), 8);
+    scheduler.shutdown(LONG).await;
+}
+
+#[tokio::test]
+async fn tasks_of_a_shard_that_is_not_listed_any_more_are_told_of() {
+    let (_home, path) = home();
+    let sharded =
+        |pool: Pool| Scheduler::builder().shards(["a", "b"]).pool(pool.shard("b")).store(sqlite(&path)).start();
+    let scheduler = sharded(endless()).unwrap();
+    scheduler.submit::<u64>(Task::new(1_u64)).unwrap().stored().await.unwrap();
+    scheduler.shutdown(Duration::ZERO).await;
+    let calls = Arc::new(AtomicU32::new(0));
+    let alone = Scheduler::builder().pool(doubling(&calls)).store(sqlite(&path)).start().unwrap_err();
+    assert!(alone.to_string().contains("tasks of 2 shards, and 1 are listed"), "{alone}");
+    sharded(doubling(&calls)).unwrap().shutdown(LONG).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    // Nothing is left there.
+    Scheduler::builder().pool(doubling(&calls)).store(sqlite(&path)).start().unwrap().shutdown(LONG).await;
+}

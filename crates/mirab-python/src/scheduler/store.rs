@@ -60,6 +60,14 @@ impl Store {
         Ok(Self { state: Mutex::new(State::Read(journal)), told, reader })
     }
 
+    /// The last shard that has live tasks.
+    fn last_shard(&self, py: Python<'_>) -> PyResult<Option<u8>> {
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Read(journal) => journal.last_shard().map_err(|error| failed(py, &error)),
+            _ => Ok(None),
+        }
+    }
+
     /// From here on it is written; what was stored has been read.
     fn start(&self) -> PyResult<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -77,6 +77,14 @@ impl TaskJournal {
         Ok(tx.commit()?)
     }
 
+    /// The last shard that has live tasks: a scheduler with fewer shards would leave them where they are.
+    ///
+    /// # Errors
+    /// What SQLite said.
+    pub fn last_shard(&self) -> Result<Option<u8>, TaskStoreError> {
+        Ok(rows::last_shard(&self.conn)?)
+    }
+
     /// All that is stored of a shard.
     ///
     /// # Errors

@@ -16,6 +16,13 @@ const END: &str = "end_order, end, end_message, end_attempts, end_priority";
 const COUNTERS: &str =
     "next_id, next_seq, next_fence, submitted, started, retried, completed, failed, cancelled, expired, skipped";
 
+/// The last shard that has live tasks.
+pub(super) fn last_shard(conn: &Connection) -> Result<Option<u8>> {
+    let mut ids = conn.prepare("SELECT id FROM tasks WHERE end IS NULL")?;
+    let shards = ids.query_map([], |row| Ok((row.get::<_, i64>(0)?.cast_unsigned() >> 56) as u8))?;
+    shards.into_iter().try_fold(None, |last, shard| Ok(last.max(Some(shard?))))
+}
+
 pub(super) fn put(conn: &Connection, entry: &Entry) -> Result<()> {
     match entry {
         Entry::Fact(shard, fact) => put_fact(conn, *shard, fact),

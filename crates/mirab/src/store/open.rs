@@ -25,6 +25,12 @@ pub(crate) fn open(
     directory: &Directory,
 ) -> Result<(Arc<TaskWriter>, Vec<OpenedShard>), Error> {
     let mut journal = TaskJournal::open(&store.path).map_err(failed)?;
+    if let Some(last) = journal.last_shard().map_err(failed)?.map(usize::from).filter(|last| *last >= shards) {
+        return Err(Error::InvalidOption(format!(
+            "the store has tasks of {} shards, and {shards} are listed: list those that wrote it, in their order",
+            last + 1
+        )));
+    }
     let mut opened = Vec::new();
     for number in 0..shards {
         let loaded = journal.load(u8::try_from(number).unwrap_or(u8::MAX)).map_err(failed)?;
