@@ -163,8 +163,8 @@ class Scheduler:
             last = ledger.native.last_shard()
             if last is not None and last >= len(self._shard_names):
                 raise InvalidOption(
-                    f"the store has tasks of {last + 1} shards, and {len(self._shard_names)} are listed: list those that "
-                    "wrote it, in their order"
+                    f"the store has tasks of {last + 1} shards, and {len(self._shard_names)} are listed: list those "
+                    "that wrote it, in their order"
                 )
             homes = [(at, self._shard_of("resource", at.name, at.shard)) for at in resources]
             for shard in self._shards.values():
