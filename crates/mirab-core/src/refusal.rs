@@ -106,10 +106,10 @@ impl fmt::Display for Refusal {
             Refusal::UnknownResource { name, near } => {
                 write!(f, "no resource or pattern named {name:?} is declared")?;
                 match near.as_slice() {
-                    [] => write!(f, "; declare it under [resources] in mirab.toml"),
+                    [] => write!(f, "; declare it first (for a server under [resources] in mirab.toml)"),
                     near => write!(
                         f,
-                        "; did you mean {}? Else declare it under [resources] in mirab.toml",
+                        "; did you mean {}? Else declare it first (for a server under [resources] in mirab.toml)",
                         near.join(" or ")
                     ),
                 }
